@@ -1,0 +1,196 @@
+"""Numbers as they were typed: exact rationals at the door, doubles on the safe side at the end.
+
+A double near ``L1 / eps`` lies below it for half of all inputs, and a release drawn with that scale
+would cost more than the ledger charges. So what the user types becomes a ``Fraction`` once, and
+every double that leaves this module is rounded towards more privacy by its caller's choice of
+:func:`ceil_double` or :func:`floor_double`.
+"""
+
+import math
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from numbers import Rational, Real
+
+import numpy as np
+
+__all__ = [
+    "ceil_double",
+    "exact",
+    "exact_delta",
+    "exact_positive",
+    "floor_double",
+    "plain",
+    "round_up",
+    "sqrt_up",
+    "whole",
+]
+
+# No double and no sensible decimal lies outside; without a limit "1e-999999999" would fill the memory.
+_MAX_EXPONENT = 400
+_MAX_DIGITS = 1000
+
+
+def exact(value: object, name: str) -> Fraction:
+    """Return the number that was typed, exactly.
+
+    Parameters
+    ----------
+    value : int, float, str, Decimal, Fraction or numpy scalar
+        A float counts as its shortest decimal form (0.1 is one tenth), a narrower numpy float as
+        its exact value; strings, decimals and fractions are taken as they are.
+    name : str
+        The argument's name, for the error.
+
+    Raises
+    ------
+    TypeError
+        ``value`` is not a single number (booleans and arrays are none).
+    ValueError
+        ``value`` is NaN, infinite, not a number in words, or beyond 1e400.
+
+    Examples
+    --------
+    >>> exact(0.1, "eps")
+    Fraction(1, 10)
+    """
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a number, got a boolean.")
+    if isinstance(value, str):
+        return _parse(value, name)
+    if isinstance(value, Decimal):
+        return _decimal(value, name)
+    if isinstance(value, Rational) or isinstance(value, np.integer):
+        return Fraction(int(value)) if not isinstance(value, Rational) else Fraction(value)
+    if isinstance(value, float):
+        _finite(float(value), name)
+        return Fraction(repr(float(value)))
+    if isinstance(value, Real) and isinstance(value, np.floating):
+        _finite(float(value), name)
+        return Fraction(*value.as_integer_ratio())
+    raise TypeError(f"{name} must be a number, got {_kind(value)}.")
+
+
+def exact_positive(value: object, name: str) -> Fraction:
+    """Return :func:`exact` of ``value``, which must be greater than zero."""
+    number = exact(value, name)
+    if number <= 0:
+        raise ValueError(f"{name} must be greater than 0, got {value!r}.")
+    return number
+
+
+def exact_delta(value: object, name: str = "delta") -> Fraction:
+    """Return :func:`exact` of a probability, ``0 <= value < 1``."""
+    number = exact(value, name)
+    if not 0 <= number < 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}.")
+    return number
+
+
+def whole(value: object, name: str, low: int, high: int | None = None) -> int:
+    """Return ``value`` as an int of at least ``low`` (and at most ``high``).
+
+    An integral float is refused as well: a cap of 4.0 is a slip worth showing.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an int, got {_kind(value)}.")
+    number = int(value)
+    if number < low or (high is not None and number > high):
+        wanted = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be {wanted}, got {number}.")
+    return number
+
+
+def ceil_double(number: Fraction) -> float:
+    """Return the smallest double that is not below ``number``."""
+    near = _nearest(number)
+    return near if math.isinf(near) or Fraction(near) >= number else math.nextafter(near, math.inf)
+
+
+def floor_double(number: Fraction) -> float:
+    """Return the largest double that is not above ``number``."""
+    near = _nearest(number)
+    if math.isinf(near):
+        near = math.copysign(1.7976931348623157e308, near)
+    return near if Fraction(near) <= number else math.nextafter(near, -math.inf)
+
+
+def sqrt_up(number: Fraction) -> float:
+    """Return the smallest double whose square is not below ``number`` (which is at least 0)."""
+    shift = max(0, 256 - number.numerator.bit_length() + number.denominator.bit_length())
+    shift += shift % 2
+    root = math.isqrt((number.numerator << shift) // number.denominator)
+    near = _nearest(Fraction(root, 1 << (shift // 2)))
+    while Fraction(near) ** 2 < number:
+        near = math.nextafter(near, math.inf)
+    while near > 0 and Fraction(math.nextafter(near, 0.0)) ** 2 >= number:
+        near = math.nextafter(near, 0.0)
+    return near
+
+
+def round_up(number: Fraction, digits: int = 40) -> Fraction:
+    """Return the smallest decimal of ``digits`` significant digits that is not below ``number >= 0``."""
+    if number == 0:
+        return number
+    size = len(str(number.numerator)) - len(str(number.denominator))
+    scale = Fraction(10) ** (digits - size)
+    return Fraction(math.ceil(number * scale)) / scale
+
+
+def plain(number: Fraction | float | int) -> int | float:
+    """Return the plain JSON number nearest to ``number``: an int when whole, otherwise a float.
+
+    Examples
+    --------
+    >>> plain(Fraction(1)), plain(Fraction(1, 10))
+    (1, 0.1)
+    """
+    if isinstance(number, float) and not math.isfinite(number):
+        raise ValueError("a record holds finite numbers only")
+    if number == int(number) and abs(number) < 2**53:
+        return int(number)
+    return float(number)
+
+
+def _parse(text: str, name: str) -> Fraction:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"{name} must be a number, got a text of {len(text)} characters.")
+    top, slash, bottom = text.partition("/")
+    number = _decimal(_to_decimal(top, text, name), name)
+    if not slash:
+        return number
+    divisor = _decimal(_to_decimal(bottom, text, name), name)
+    if divisor == 0:
+        raise ValueError(f"{name} must be a number, got {text!r}.")
+    return number / divisor
+
+
+def _to_decimal(part: str, text: str, name: str) -> Decimal:
+    try:
+        return Decimal(part.strip())
+    except InvalidOperation:
+        raise ValueError(f"{name} must be a number, got {text!r}.") from None
+
+
+def _decimal(value: Decimal, name: str) -> Fraction:
+    if not value.is_finite():
+        raise ValueError(f"{name} must be finite, got {value}.")
+    if value and abs(value.adjusted()) > _MAX_EXPONENT or len(value.as_tuple().digits) > _MAX_DIGITS:
+        raise ValueError(f"{name} must lie within 1e-{_MAX_EXPONENT} and 1e{_MAX_EXPONENT}.")
+    return Fraction(value)
+
+
+def _finite(value: float, name: str) -> None:
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value}.")
+
+
+def _nearest(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+def _kind(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
