@@ -95,6 +95,11 @@ class Box:
         return self.east > 180.0
 
     @property
+    def east_end(self) -> float:
+        """The east border in [-180, 180): the double that was typed, also where the box crosses 180."""
+        return self.east if self.east < 180.0 else float(exact(self.east, "east") - 360)
+
+    @property
     def area_km2(self) -> float:
         """Area on the mean sphere, in square kilometres."""
         rise = math.sin(math.radians(self.north)) - math.sin(math.radians(self.south))
@@ -115,8 +120,8 @@ class Box:
         --------
         >>> Box.parse((-74.3, 40.4, -73.6, 41.0)).centre_words()
         '40.7 N 74.0 W'
-        >>> Box.parse((40.4, -74.3, 41.0, 41.0)).centre_words()
-        '16.6 S 40.7 E'
+        >>> Box.parse((40.4, -74.3, 41.0, -73.6)).centre_words()
+        '74.0 S 40.7 E'
         """
         lat = (exact(self.south, "south") + exact(self.north, "north")) / 2
         lon = (exact(self.west, "west") + exact(self.east, "east")) / 2
@@ -162,7 +167,13 @@ def wrap(lon: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def unwrap(lon: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
-    """Return longitudes of [-180, 180) counted on from the west of ``box``, in [west, west + 360]."""
+    """Return longitudes of [-180, 180) counted on from the west of ``box``, to the nearest double.
+
+    Examples
+    --------
+    >>> unwrap(np.array([175.0, -175.0]), Box.parse((170, -20, -170, 20))).tolist()
+    [175.0, 185.0]
+    """
     if box.is_circle:
         return lon
     return np.where(lon < box.west, lon + 360.0, lon)
@@ -195,17 +206,24 @@ def clamp(
     """
     inside = (lat >= box.south) & (lat <= box.north)
     lat = np.clip(lat, box.south, box.north)
-    if box.is_circle:
+    between = _between(lon, box)
+    if between.all():
         return lon, lat, inside
-    along = unwrap(lon, box)
-    out = along > box.east
-    if not out.any():
-        return lon, lat, inside
-    far = along[out]
+    out = np.flatnonzero(~between)
+    far = unwrap(lon[out], box)
     to_west = (box.west + 360.0) - far <= far - box.east
     moved = lon.copy()
-    moved[out] = np.where(to_west, box.west, box.east if box.east < 180.0 else box.east - 360.0)
-    return moved, lat, inside & ~out
+    moved[out] = np.where(to_west, box.west, box.east_end)
+    return moved, lat, inside & between
+
+
+def _between(lon: NDArray[np.float64], box: Box) -> NDArray[np.bool_]:
+    """Compare with the typed borders themselves; adding 360 to a longitude could round it across one."""
+    if box.is_circle:
+        return np.ones(lon.shape, dtype=np.bool_)
+    if box.east >= 180.0:
+        return (lon >= box.west) | (lon <= box.east_end)
+    return (lon >= box.west) & (lon <= box.east)
 
 
 def _numbers(bounds: object) -> list[Fraction]:
@@ -235,7 +253,5 @@ def _longitudes(west: Fraction, east: Fraction, bounds: object) -> tuple[float, 
         raise ValueError(f"bounds={bounds!r} is wider than 360 degrees; the whole circle is -180 to 180.")
     if width == 360:
         return -180.0, 180.0
-    start = float(wrap(np.array([float(west)]))[0])
-    # A point typed like the border must land on it bit for bit, so east moves by whole turns only.
-    turns = round((start + float(width) - float(east)) / 360)
-    return start, max(start, float(east) + 360.0 * turns)
+    start = (west + 180) % 360 - 180
+    return float(start), float(start + width)
