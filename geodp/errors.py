@@ -5,6 +5,10 @@ has something to do about it: wait for budget, retry a label, silence one kind o
 No message ever holds a value that came out of the rows.
 """
 
+import sys
+import warnings
+from pathlib import Path
+
 __all__ = [
     "BoundsWarning",
     "BudgetExceeded",
@@ -17,7 +21,10 @@ __all__ = [
     "PopulationWarning",
     "PrivacyUnitWarning",
     "ReplayWarning",
+    "warn",
 ]
+
+_PACKAGE = str(Path(__file__).parent)
 
 
 class GeoDPError(Exception):
@@ -76,3 +83,13 @@ class PopulationWarning(GeoDPWarning):
 
 class ReplayWarning(GeoDPWarning):
     """A label was released before; the stored release is returned and no data were read."""
+
+
+def warn(message: str, category: type[GeoDPWarning]) -> None:
+    """Warn at the line of the user's own code, however deep in geodp the reason lies."""
+    depth = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        depth += 1
+    warnings.warn(message, category, stacklevel=depth)

@@ -1,0 +1,38 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both set up everything they need.
+PYTHON ?= python3
+VENV ?= .venv
+RUN = $(VENV)/bin/python
+WORKERS ?= 2
+
+.PHONY: test demo audit accuracy check format bench clean
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "geodp needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --upgrade pip
+	$(RUN) -m pip install --quiet --editable '.[test]'
+	touch $@
+
+test: $(VENV)/.ready
+	$(RUN) -m pytest -n $(WORKERS) -q -m "not audit and not accuracy"
+
+demo: $(VENV)/.ready
+	$(RUN) notebooks/demo.py
+
+audit: $(VENV)/.ready
+	$(RUN) -m pytest -n $(WORKERS) -q -m audit
+
+accuracy: $(VENV)/.ready
+	$(RUN) -m pytest -n $(WORKERS) -q -m accuracy
+
+check: $(VENV)/.ready
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+format: $(VENV)/.ready
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,123 @@
+"""``gdf.dp``: gathers arguments and forwards. It keeps nothing, because pandas builds it anew each time."""
+
+from typing import TYPE_CHECKING, Any
+
+import geopandas as gpd
+import pandas as pd
+
+from geodp import calls
+from geodp.policy import NOT_GIVEN, EachRow, NotGiven, Policy
+from geodp.policy import policy as make_policy
+from geodp.views import View
+
+if TYPE_CHECKING:
+    from geodp.accounting import Budget
+    from geodp.grids import Grid
+    from geodp.ledger import Ledger
+    from geodp.plans import Plan
+
+__all__ = ["Accessor"]
+
+
+@pd.api.extensions.register_dataframe_accessor("dp")
+class Accessor:
+    """Differential privacy for the points of a GeoDataFrame."""
+
+    def __init__(self, frame: gpd.GeoDataFrame) -> None:
+        if not isinstance(frame, gpd.GeoDataFrame):
+            raise AttributeError(
+                f".dp needs a GeoDataFrame, this is a {type(frame).__name__}. Make one: "
+                'gpd.GeoDataFrame(df, geometry=gpd.points_from_xy(df["lon"], df["lat"]), crs=4326)'
+            )
+        self._frame = frame
+
+    def __repr__(self) -> str:
+        return "<gdf.dp: differentially private maps; gdf.dp(subject=, cap=, bounds=, grid=) configures a view>"
+
+    def __call__(
+        self,
+        policy: Policy | None = None,
+        /,
+        *,
+        subject: "str | EachRow | NotGiven | None" = NOT_GIVEN,
+        cap: "int | str | NotGiven | None" = NOT_GIVEN,
+        rows_per_cell: "int | NotGiven" = NOT_GIVEN,
+        contribution: "str | NotGiven" = NOT_GIVEN,
+        neighboring: "str | NotGiven" = NOT_GIVEN,
+        population: "int | NotGiven | None" = NOT_GIVEN,
+        bounds: Any = NOT_GIVEN,
+        outside: "str | NotGiven" = NOT_GIVEN,
+        grid: "Grid | str | NotGiven | None" = NOT_GIVEN,
+        ledger: "Ledger | None" = None,
+    ) -> View:
+        """Say who and where once; the view that comes back only needs a budget.
+
+        Parameters are those of :class:`geodp.Policy`, plus the ``ledger`` that pays. A policy given
+        first is the base, and arguments given by name replace its own.
+        """
+        chosen = make_policy(
+            policy,
+            subject=subject,
+            cap=cap,
+            rows_per_cell=rows_per_cell,
+            contribution=contribution,
+            neighboring=neighboring,
+            population=population,
+            bounds=bounds,
+            outside=outside,
+            grid=grid,
+        )
+        return View(self._frame, chosen, ledger)
+
+    def heatmap(
+        self,
+        eps: "float | Budget",
+        delta: float = 0,
+        *,
+        subject: str | EachRow | None = None,
+        cap: int | str | None = None,
+        rows_per_cell: int = 1,
+        contribution: str = "sample",
+        neighboring: str = "add_remove_one",
+        population: int | None = None,
+        bounds: Any = None,
+        outside: str = "clamp",
+        grid: "Grid | str | None" = None,
+        by: Any = None,
+        estimator: str = "pyramid",
+        return_geometry: bool = True,
+        mechanism: str = "auto",
+        criterion: str = "std",
+        strategy: str = "flat",
+        cells: str = "all",
+        ledger: "Ledger | None" = None,
+        label: str | None = None,
+        retry: bool = False,
+        reason: str | None = None,
+    ) -> gpd.GeoDataFrame:
+        """Count people per cell with differential privacy; see :func:`geodp.heatmap`."""
+        return calls.heatmap(
+            self._frame,
+            eps,
+            delta,
+            subject=subject,
+            cap=cap,
+            rows_per_cell=rows_per_cell,
+            contribution=contribution,
+            neighboring=neighboring,
+            population=population,
+            bounds=bounds,
+            outside=outside,
+            grid=grid,
+            by=by,
+            estimator=estimator,
+            return_geometry=return_geometry,
+            mechanism=mechanism,
+            criterion=criterion,
+            strategy=strategy,
+            cells=cells,
+            ledger=ledger,
+            label=label,
+            retry=retry,
+            reason=reason,
+        )

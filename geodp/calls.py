@@ -1,0 +1,252 @@
+"""The calls, flat: signature, types and documentation live here, and ``gdf.dp`` forwards to them."""
+
+from typing import TYPE_CHECKING, Any
+
+import geopandas as gpd
+
+from geodp.plans import Plan, Ways, make_plan
+from geodp.policy import EachRow, Policy
+from geodp.queries import Count, Query
+
+if TYPE_CHECKING:
+    from geodp.accounting import Budget
+    from geodp.grids import Grid
+    from geodp.ledger import Ledger
+
+__all__ = ["heatmap", "plan"]
+
+
+def heatmap(
+    gdf: gpd.GeoDataFrame,
+    eps: "float | Budget",
+    delta: float = 0,
+    *,
+    # who
+    subject: str | EachRow | None = None,
+    cap: int | str | None = None,
+    rows_per_cell: int = 1,
+    contribution: str = "sample",
+    neighboring: str = "add_remove_one",
+    population: int | None = None,
+    # where
+    bounds: Any = None,
+    outside: str = "clamp",
+    grid: "Grid | str | None" = None,
+    # what
+    by: Any = None,
+    estimator: str = "pyramid",
+    return_geometry: bool = True,
+    # how
+    mechanism: str = "auto",
+    criterion: str = "std",
+    strategy: str = "flat",
+    cells: str = "all",
+    # books
+    ledger: "Ledger | None" = None,
+    label: str | None = None,
+    retry: bool = False,
+    reason: str | None = None,
+) -> gpd.GeoDataFrame:
+    """Count people per cell of a public grid, with differential privacy.
+
+    Points are clamped to the box, binned, limited to ``cap`` cells for each subject, counted, and the
+    counts noised; every cell of the box is in the result, empty or not. Nothing but the noised numbers
+    depends on the rows.
+
+    Parameters
+    ----------
+    gdf : GeoDataFrame
+        Points in any CRS. Rows that are no usable point, or have no usable subject id, are left out.
+    eps : float or Budget
+        Privacy loss, greater than 0: what an adversary learns about one subject changes the odds by at
+        most a factor of exp(eps). Or a :class:`geodp.Budget` from ``ledger.split(k)``.
+    delta : float, default 0
+        Probability, below 1, with which that may fail; 0 is pure. Far below 1/population.
+    subject : str or geodp.EACH_ROW, optional
+        Column that names whose a row is. Without it single rows are protected, not people.
+    cap : int, optional
+        Most distinct cells one subject may count in; required with ``subject``.
+    rows_per_cell : int, default 1
+        Most rows of a subject that count in one cell; 1 counts presence.
+    contribution : {"sample"}, default "sample"
+        Above the cap a subject keeps a random choice of cells.
+    neighboring : {"add_remove_one", "replace_one"}, default "add_remove_one"
+        One subject more or less, or one exchanged for another.
+    population : int, optional
+        Public number of people behind the data; delta is refused from 1/population up.
+    bounds : four numbers, optional
+        West, south, east, north in degrees. Without it the whole world, with a warning.
+    outside : {"clamp", "drop"}, default "clamp"
+        Whether points outside the bounds move to its border (column ``edge`` marks those cells) or
+        are left out.
+    grid : Grid or str, optional
+        ``"h3:8"``, ``"square:0.01"`` (degrees), ``"square:1000@3035"`` (metres of a projected CRS) or an
+        object; by default the finest H3 resolution with at most 10,000 cells in the bounds.
+    by : mapping, optional
+        Columns and their public levels, ``{"hour": range(24)}``: counts per cell and slot.
+    estimator : str, default "pyramid"
+        What makes ``count`` out of ``noisy_count``: ``"pyramid"``, ``"shrink"``, ``"median"``,
+        ``"norm_sub"`` or ``"clamp"``. Post-processing; costs nothing.
+    return_geometry : bool, default True
+        Whether outlines are part of the frame.
+    mechanism : {"auto", "laplace", "gaussian"}, default "auto"
+        ``"auto"`` takes the one with less noise; ``"gaussian"`` needs a delta.
+    criterion : {"std", "max_error"}, default "std"
+        What ``"auto"`` compares: the noise of a cell, or the largest error over all cells.
+    strategy : {"flat"}, default "flat"
+        What is measured: the cells.
+    cells : {"all"}, default "all"
+        Which cells are released.
+    ledger : Ledger, optional
+        Pays for the release before its noise is drawn; refuses what would pass its ceiling.
+    label : str, optional
+        Name of the release in the ledger; required with one. The same label again returns the stored
+        release with a :class:`geodp.ReplayWarning`, at no cost.
+    retry : bool, default False
+        Pay again for a label whose release was never stored.
+    reason : str, optional
+        A reviewer's reason, kept by the ledger.
+
+    Returns
+    -------
+    GeoDataFrame
+        EPSG:4326, one row per cell (and slot), indexed by id, sorted. Columns:
+
+        count : int64
+            Made for the map: non-negative, its total near the noisy total.
+        estimate : float64
+            ``count`` before rounding.
+        noisy_count : int64
+            The measurement: unbiased, signed; the one to add up and to compare.
+        lower, upper : int64
+            95 % interval of the noise around ``noisy_count``, uncut.
+        edge : bool
+            With ``outside="clamp"``: the cell lies on the border and also holds everybody outside.
+        geometry
+            Outlines, valid, cut at the 180th meridian.
+
+        ``attrs["geodp"]`` holds the record; read it with :func:`geodp.record`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A bad argument, or a frame whose schema does not fit; before anything is spent.
+    BudgetExceeded
+        The ledger's ceiling would be passed.
+
+    Notes
+    -----
+    With c = ``cap``, m = ``rows_per_cell`` and K cells, one subject more or less moves the counts by at
+    most L1 = m·min(c, K) and L2 = m·sqrt(min(c, K)). The noise is the discrete Laplace of scale L1/eps, or
+    the Gaussian of Balle and Wang (2018) rounded to integers [1]_, whichever has the smaller standard
+    deviation.
+
+    References
+    ----------
+    .. [1] Balle, B. and Wang, Y.-X. (2018). Improving the Gaussian mechanism for differential privacy:
+       analytical calibration and optimal denoising. ICML.
+
+    Examples
+    --------
+    >>> points = gpd.points_from_xy([-73.99, -73.98, -73.95], [40.73, 40.75, 40.78])
+    >>> trips = gpd.GeoDataFrame({"rider": ["a", "a", "b"]}, geometry=points, crs=4326)
+    >>> heat = heatmap(trips, 1.0, subject="rider", cap=2, bounds=(-74.1, 40.6, -73.8, 40.9), grid="h3:5")
+    >>> heat.index.name, heat["noisy_count"].dtype
+    ('h3_05', dtype('int64'))
+    """
+    chosen = plan(
+        eps,
+        delta,
+        query=Count(),
+        subject=subject,
+        cap=cap,
+        rows_per_cell=rows_per_cell,
+        contribution=contribution,
+        neighboring=neighboring,
+        population=population,
+        bounds=bounds,
+        outside=outside,
+        grid=grid,
+        by=by,
+        estimator=estimator,
+        return_geometry=return_geometry,
+        mechanism=mechanism,
+        criterion=criterion,
+        strategy=strategy,
+        cells=cells,
+    )
+    return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+
+
+def plan(
+    eps: "float | Budget",
+    delta: float = 0,
+    *,
+    query: Query | None = None,
+    # who
+    subject: str | EachRow | None = None,
+    cap: int | str | None = None,
+    rows_per_cell: int = 1,
+    contribution: str = "sample",
+    neighboring: str = "add_remove_one",
+    population: int | None = None,
+    # where
+    bounds: Any = None,
+    outside: str = "clamp",
+    grid: "Grid | str | None" = None,
+    # what
+    by: Any = None,
+    estimator: str = "pyramid",
+    return_geometry: bool = True,
+    # how
+    mechanism: str = "auto",
+    criterion: str = "std",
+    strategy: str = "flat",
+    cells: str = "all",
+) -> Plan:
+    """Decide a release without reading any data, and without spending anything.
+
+    Parameters
+    ----------
+    eps, delta : float
+        The budget to be asked for.
+    query : Query, optional
+        :class:`geodp.Count` by default.
+    subject, cap, rows_per_cell, contribution, neighboring, population
+        Who is protected, as in :func:`geodp.heatmap`.
+    bounds, outside, grid
+        Where, as in :func:`geodp.heatmap`.
+    by, estimator, return_geometry, mechanism, criterion, strategy, cells
+        What and how, as in :func:`geodp.heatmap`.
+
+    Returns
+    -------
+    Plan
+        Prints what the release will look like; ``plan.release(gdf)`` makes it.
+
+    Examples
+    --------
+    >>> chosen = plan(1.0, 1e-6, subject="rider", cap=4, bounds=(-74.3, 40.4, -73.6, 41.0), grid="h3:8")
+    >>> chosen.mechanism, chosen.l1, round(chosen.noise_std, 2)
+    ('laplace', 4.0, 5.64)
+    """
+    policy = Policy(
+        subject=subject,
+        cap=cap,
+        rows_per_cell=rows_per_cell,
+        contribution=contribution,
+        neighboring=neighboring,
+        population=population,
+        bounds=bounds,
+        outside=outside,
+        grid=grid,
+    )
+    ways = Ways(
+        mechanism=mechanism,
+        criterion=criterion,
+        estimator=estimator,
+        strategy=strategy,
+        cells=cells,
+        return_geometry=return_geometry,
+    )
+    return make_plan(policy, eps, delta, query or Count(), by, ways)

@@ -1,0 +1,158 @@
+"""How much one subject may count: distinct (subject, key) pairs, then at most ``cap`` of them.
+
+A key is a cell, or a cell and a time slot, of the public domain. The cap that is enforced here is the
+number that the noise is scaled to, so nothing after this module may add a pair.
+
+Which keys a subject keeps depends on that subject's own rows and the release's secret key alone: keys
+reached inside the box come before keys reached only by clamping, then the lowest pseudo-random
+priorities win. For any fixed secret key, one subject more or less therefore changes that subject's
+own pairs and no others, which is what the sensitivities are proved from.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geodp.prf import siphash
+from geodp.subjects import Subjects
+
+__all__ = ["Pairs", "cap_pairs", "choose_rows", "distinct_pairs", "runs"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Distinct (subject, key) pairs, sorted by subject and then key.
+
+    Attributes
+    ----------
+    subject, key : int64 arrays, shape (n_pairs,)
+        Subject numbers, and numbers of public keys.
+    rows : int64 array, shape (n_pairs,)
+        How many rows of the subject count in the key, from 1 to ``rows_per_cell``.
+    inside : bool array, shape (n_pairs,)
+        Whether some row reached the key without being clamped to the box.
+    """
+
+    subject: Ints
+    key: Ints
+    rows: Ints
+    inside: NDArray[np.bool_]
+
+    def take(self, keep: NDArray[np.bool_]) -> "Pairs":
+        """Return the pairs where ``keep`` holds."""
+        return Pairs(self.subject[keep], self.key[keep], self.rows[keep], self.inside[keep])
+
+
+def distinct_pairs(subject: Ints, key: Ints, inside: NDArray[np.bool_], n_keys: int, rows_per_cell: int) -> Pairs:
+    """Return the distinct pairs of rows, each with its number of rows up to ``rows_per_cell``.
+
+    Parameters
+    ----------
+    subject, key : int64 arrays, shape (n_rows,)
+        Subject and key of each row, neither negative.
+    inside : bool array, shape (n_rows,)
+        False where the row was clamped to the box.
+    n_keys : int
+        Number of public keys.
+    rows_per_cell : int
+        The most rows of one subject that count in one key.
+    """
+    n_subjects = int(subject.max()) + 1 if len(subject) else 0
+    if n_subjects * n_keys < 2**62:
+        # The clamped flag is the lowest bit: the first row of a run is an inside one if any is.
+        packed = np.sort(((subject * n_keys + key) << 1) | ~inside)
+        pair, clamped = packed >> 1, (packed & 1).astype(bool)
+        starts = _starts(pair)
+        subject, key = np.divmod(pair[starts], max(n_keys, 1))
+        first_inside = ~clamped[starts]
+    else:
+        order = np.lexsort((~inside, key, subject))
+        subject, key, inside = subject[order], key[order], inside[order]
+        starts = _starts(subject, key)
+        subject, key, first_inside = subject[starts], key[starts], inside[starts]
+    rows = np.minimum(np.diff(starts, append=len(inside)), rows_per_cell)
+    return Pairs(subject, key, rows, first_inside)
+
+
+def cap_pairs(pairs: Pairs, cap: int, subjects: Subjects, secret: bytes) -> Pairs:
+    """Keep at most ``cap`` keys of each subject.
+
+    Only subjects above the cap are ranked: for all others nothing has to be chosen.
+    """
+    starts, lengths = runs(pairs.subject)
+    over = lengths > cap
+    if not over.any():
+        return pairs
+    ranked = np.repeat(over, lengths)
+    keep = ~ranked
+    numbers = pairs.subject[starts[over]]
+    digest = np.repeat(subjects.digests(numbers, secret), lengths[over])
+    key = pairs.key[ranked]
+    priority = siphash(secret, digest, key.view(np.uint64))
+    keep[ranked] = _lowest(priority, ~pairs.inside[ranked], lengths[over], cap)
+    return pairs.take(keep)
+
+
+def choose_rows(
+    subject: Ints, key: Ints, values: Ints, rows_per_cell: int, subjects: Subjects, secret: bytes
+) -> Ints:
+    """Return the rows that count where a pair has more than ``rows_per_cell`` of them.
+
+    Parameters
+    ----------
+    subject, key : int64 arrays, shape (n_rows,)
+    values : int64 array, shape (n_rows, d)
+        What the rows contribute. It decides the priority too, so that equal rows are
+        interchangeable and the order of rows cannot matter.
+
+    Returns
+    -------
+    int64 array
+        Positions of the chosen rows, sorted by subject and key.
+    """
+    digest = subjects.digests(np.arange(len(subjects.ids)), secret)[subject] if len(subject) else subject.view(np.uint64)
+    columns = [np.ascontiguousarray(column).view(np.uint64) for column in values.T]
+    priority = siphash(secret, digest, key.view(np.uint64), *columns)
+    order = np.lexsort((*values.T, priority, key, subject))
+    subject, key = subject[order], key[order]
+    starts = _starts(subject, key)
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    return order[rank < rows_per_cell]
+
+
+def runs(sorted_values: Ints) -> tuple[Ints, Ints]:
+    """Return where each run of equal values starts, and how long it is."""
+    starts = _starts(sorted_values)
+    return starts, np.diff(starts, append=len(sorted_values))
+
+
+def _starts(*sorted_columns: Ints) -> Ints:
+    """Return the positions where a row differs from the one before it."""
+    changes = np.zeros(len(sorted_columns[0]), bool)
+    changes[:1] = True
+    for column in sorted_columns:
+        changes[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(changes)
+
+
+def _lowest(
+    priority: NDArray[np.uint64], clamped: NDArray[np.bool_], lengths: Ints, cap: int
+) -> NDArray[np.bool_]:
+    """Mark the ``cap`` lowest of each run, inside keys first.
+
+    Runs of one length form the rows of a matrix, so that sorting is done by short rows and not over
+    everything at once. A tie, which 63 bits make a curiosity, goes to the lower key.
+    """
+    rank = (priority >> np.uint64(1)) | (clamped.astype(np.uint64) << np.uint64(63))
+    keep = np.zeros(len(rank), bool)
+    by_length = np.argsort(lengths, kind="stable")
+    starts = (np.cumsum(lengths) - lengths)[by_length]
+    for first, count in zip(*runs(lengths[by_length]), strict=True):
+        length = lengths[by_length[first]]
+        rows = starts[first : first + count, None] + np.arange(length)
+        lowest = np.argsort(rank[rows], axis=1, kind="stable")[:, :cap]
+        keep[np.take_along_axis(rows, lowest, axis=1)] = True
+    return keep

@@ -1,0 +1,403 @@
+"""A Plan: all that is decided before any data is read.
+
+Whatever a released frame holds besides its numbers comes from the plan, so a plan can be printed,
+compared, costed and tested for free, and two neighbouring data sets cannot differ in anything else.
+"""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from geodp.accounting import Budget, Charge
+from geodp.bounds import WORLD, Box
+from geodp.errors import BoundsWarning, NoiseWarning, PopulationWarning, PrivacyUnitWarning, warn
+from geodp.exact import exact, exact_delta, exact_positive
+from geodp.grids import Grid, finest_h3
+from geodp.mechanisms.calibration import rho_of, scale_for, sigma_for, sigma_for_rho
+from geodp.mechanisms.choice import MechanismChoice, decide
+from geodp.mechanisms.laws import DiscreteLaplace, Law, RoundedGaussian
+from geodp.policy import Policy, one_of
+from geodp.queries import Layout, Measurement, Quantity, Query
+from geodp.slots import Slots, slots
+
+if TYPE_CHECKING:
+    import geopandas as gpd
+
+    from geodp.ledger import Ledger
+
+__all__ = ["ESTIMATORS", "MAX_CELLS", "Plan", "Ways", "make_plan"]
+
+MAX_CELLS = 5_000_000
+ESTIMATORS = ("pyramid", "shrink", "median", "norm_sub", "clamp")
+_SURE_DELTA = Fraction(1, 1000)
+_SURELY_NO_NOISE = 0.999999
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a query is answered, apart from who, where and how much budget.
+
+    Attributes
+    ----------
+    mechanism : {"auto", "laplace", "gaussian"}
+    criterion : {"std", "max_error"}
+        What ``"auto"`` compares.
+    estimator : str
+        What makes ``count`` out of ``noisy_count``.
+    strategy : {"flat"}
+        Whether only cells are measured.
+    cells : {"all"}
+        Which cells are released.
+    return_geometry : bool
+        Whether outlines are part of the frame.
+    """
+
+    mechanism: str = "auto"
+    criterion: str = "std"
+    estimator: str = "pyramid"
+    strategy: str = "flat"
+    cells: str = "all"
+    return_geometry: bool = True
+
+    def __post_init__(self) -> None:
+        one_of(self.mechanism, "mechanism", ("auto", "laplace", "gaussian"))
+        one_of(self.criterion, "criterion", ("std", "max_error"))
+        one_of(self.estimator, "estimator", ESTIMATORS)
+        one_of(self.strategy, "strategy", ("flat",))
+        one_of(self.cells, "cells", ("all",))
+        if not isinstance(self.return_geometry, bool):
+            raise TypeError(f"return_geometry must be True or False, got {self.return_geometry!r}.")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything public about a release, decided from arguments alone.
+
+    Plans are made by :func:`geodp.plan` or ``view.plan(...)``. They are frozen, hashable and
+    comparable, hold no frame, ledger or connection, and :meth:`release` is the only place where
+    points meet them.
+
+    Attributes
+    ----------
+    policy : Policy
+        Who and where, with bounds and grid settled.
+    query : Query
+        What is asked.
+    slots : Slots
+        The public levels of ``by``.
+    eps, delta : Fraction
+        What was asked for; :attr:`charge` is what the release spends.
+    ways : Ways
+        Mechanism, criterion, estimator and the like, as asked.
+    choice : MechanismChoice
+        Both mechanisms' figures, which one won and why.
+    measurements : tuple of Measurement
+        What is drawn: sensitivities and noise of every released vector.
+    """
+
+    policy: Policy
+    query: Query
+    slots: Slots
+    eps: Fraction
+    delta: Fraction
+    ways: Ways
+    choice: MechanismChoice
+    measurements: tuple[Measurement, ...]
+    budget: Budget | None = None
+    default_grid: bool = False
+
+    @property
+    def layout(self) -> Layout:
+        """The domain and its size."""
+        return _layout(self.policy, self.slots)
+
+    @property
+    def index(self) -> pd.Index:
+        """Ids of the released rows: cells, or cells and slots."""
+        return self.slots.index(self.layout.domain.index)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, all of them released, empty or not."""
+        return self.layout.domain.n_cells
+
+    @property
+    def l1(self) -> float:
+        """L1 sensitivity of the leading quantity, in its own unit."""
+        leading = self.measurements[0]
+        return float(leading.l1 * leading.quantity.step)
+
+    @property
+    def l2(self) -> float:
+        """L2 sensitivity of the leading quantity, in its own unit."""
+        leading = self.measurements[0]
+        return float(leading.l2_squared) ** 0.5 * float(leading.quantity.step)
+
+    @property
+    def mechanism(self) -> str:
+        """``"laplace"`` or ``"gaussian"``: the noise that will be drawn."""
+        return self.measurements[0].mechanism
+
+    @property
+    def scale(self) -> float:
+        """b of the Laplace or sigma of the Gaussian, in the leading quantity's unit."""
+        leading = self.measurements[0]
+        return leading.scale * float(leading.quantity.step)
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise in each key, in the leading quantity's unit."""
+        leading = self.measurements[0]
+        return leading.law.std * float(leading.quantity.step)
+
+    @property
+    def estimator(self) -> str:
+        """What makes the map's column out of the measurement."""
+        return self.ways.estimator
+
+    @property
+    def charge(self) -> Charge:
+        """What the release spends: eps, delta and rho."""
+        if self.mechanism == "laplace":
+            return Charge(self.eps, Fraction(0), self.eps**2 / 2)
+        rho = sum((rho_of(m.l2_squared, m.scale) for m in self.measurements), Fraction(0))
+        return Charge(self.eps, self.delta, rho)
+
+    @property
+    def key(self) -> str:
+        """Canonical JSON of the public arguments: equal keys name the same release."""
+        arguments = {
+            "policy": self.policy.to_dict(),
+            "query": self.query.to_dict(),
+            "by": self.slots.to_dict(),
+            "eps": str(self.eps),
+            "delta": str(self.delta),
+            "rho": None if self.budget is None else str(self.budget.rho),
+            "ways": asdict(self.ways),
+        }
+        return json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+
+    def release(
+        self,
+        gdf: "gpd.GeoDataFrame",
+        *,
+        ledger: "Ledger | None" = None,
+        label: str | None = None,
+        retry: bool = False,
+        reason: str | None = None,
+    ) -> "gpd.GeoDataFrame":
+        """Release what the plan describes: the only place where points meet it.
+
+        Parameters
+        ----------
+        gdf : GeoDataFrame
+            Points, with the columns the plan names. Any CRS.
+        ledger : Ledger, optional
+            Pays for the release before its noise is drawn.
+        label : str, optional
+            Name of the release in the ledger; required with one. The same label again returns the
+            stored release.
+        retry : bool, default False
+            Pay again for a label whose release was never stored.
+        reason : str, optional
+            A reviewer's reason, kept on the ledger's record.
+
+        Returns
+        -------
+        GeoDataFrame
+            One row for each id of :attr:`index`, EPSG:4326.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The frame's schema does not fit the plan. Never because of single rows.
+        BudgetExceeded
+            The ledger's ceiling would be passed; nothing is released or spent.
+        """
+        from geodp.release import release
+
+        return release(self, gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain JSON: all that decides a release, and nothing measured."""
+        from geodp.records import plan_record
+
+        return plan_record(self)
+
+    def __str__(self) -> str:
+        from geodp.pages import plan_text
+
+        return plan_text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from geodp.pages import plan_html
+
+        return plan_html(self)
+
+
+def make_plan(
+    policy: Policy,
+    eps: object,
+    delta: object,
+    query: Query,
+    by: object = None,
+    ways: Ways | None = None,
+) -> Plan:
+    """Decide everything about a release that can be decided without data.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Any argument of the wrong kind or range, a domain of more than 5 million keys, or noise that
+        would not fit into integers.
+    """
+    ways = ways or Ways()
+    budget = eps if isinstance(eps, Budget) else None
+    asked_eps, asked_delta = _asked(eps, delta)
+    _check_delta(asked_delta, policy.population)
+    settled, default_grid = _settle(policy)
+    levels = slots(by)
+    _check_size(settled, len(levels), default_grid)
+    layout = _layout(settled, levels)
+    choice = _choose(layout, query, asked_eps, asked_delta, ways, budget)
+    measurements = _measure(layout, query, asked_eps, asked_delta, choice.mechanism, budget)
+    plan = Plan(
+        settled, query, levels, asked_eps, asked_delta, ways, choice, measurements, budget, default_grid
+    )
+    _check_noise(plan)
+    _warn(policy, plan)
+    return plan
+
+
+def _asked(eps: object, delta: object) -> tuple[Fraction, Fraction]:
+    if isinstance(eps, Budget):
+        if exact(delta, "delta") != 0:
+            raise ValueError("delta comes with the Budget; leave delta out.")
+        return eps.eps, eps.delta
+    return exact_positive(eps, "eps"), exact_delta(delta)
+
+
+def _check_delta(delta: Fraction, population: int | None) -> None:
+    if population is None:
+        if delta >= _SURE_DELTA:
+            raise ValueError(
+                f"delta={float(delta):g} would expose one subject in {int(1 / delta):,} outright. Were eps and "
+                "delta swapped? If it is meant, declare the public population=, and delta is held against it."
+            )
+    elif delta * population >= 1:
+        raise ValueError(
+            f"delta={float(delta):g} is not below 1/population = 1/{population:,}: releasing one whole person "
+            f"would satisfy it. geodp.delta_for({population}) gives one that fits."
+        )
+
+
+def _settle(policy: Policy) -> tuple[Policy, bool]:
+    """Fill in the public defaults: the whole world, and the finest H3 grid of at most 10,000 cells."""
+    if isinstance(policy.grid, Grid) and not policy.grid.needs_bounds:
+        return policy, False
+    box = policy.bounds or WORLD
+    return replace(policy, bounds=box, grid=policy.grid or finest_h3(box)), policy.grid is None
+
+
+def _check_size(policy: Policy, n_slots: int, default_grid: bool) -> None:
+    box: Box = policy.bounds or WORLD
+    size = policy.grid.estimate(box) * n_slots
+    if size <= MAX_CELLS:
+        return
+    where = "in these bounds" if n_slots == 1 else f"and slots ({n_slots} of each cell) in these bounds"
+    message = f'grid="{policy.grid.name}" has about {_about(size)} cells {where}, more than {MAX_CELLS:,}.'
+    fits = policy.grid.fitting(box, MAX_CELLS // n_slots)
+    if fits is not None:
+        message += f' "{fits.name}" fits (about {_about(fits.estimate(box) * n_slots)}).'
+    raise ValueError(message)
+
+
+def _about(number: int) -> str:
+    digits = max(0, len(str(number)) - 2)
+    return f"{round(number, -digits):,}"
+
+
+def _layout(policy: Policy, levels: Slots) -> Layout:
+    return Layout(policy, policy.grid.domain(policy.bounds or WORLD), len(levels))
+
+
+def _choose(
+    layout: Layout, query: Query, eps: Fraction, delta: Fraction, ways: Ways, budget: Budget | None
+) -> MechanismChoice:
+    """Compare both mechanisms on the leading quantity, at its share of the budget."""
+    mechanism = budget.mechanism if budget else ways.mechanism
+    laplace, gaussian = (query.quantities(layout, kind)[0] for kind in ("laplace", "gaussian"))
+    return decide(
+        laplace.norms.l1 / laplace.share,
+        gaussian.norms.l2_squared / gaussian.share,
+        eps,
+        delta,
+        mechanism=mechanism,
+        criterion=ways.criterion,
+        cells=layout.n_keys,
+    )
+
+
+def _measure(
+    layout: Layout, query: Query, eps: Fraction, delta: Fraction, mechanism: str, budget: Budget | None
+) -> tuple[Measurement, ...]:
+    return tuple(
+        Measurement(quantity, _law(quantity, eps, delta, mechanism, budget))
+        for quantity in query.quantities(layout, mechanism)
+    )
+
+
+def _law(quantity: Quantity, eps: Fraction, delta: Fraction, mechanism: str, budget: Budget | None) -> Law:
+    """Give a quantity the noise that its share of the budget buys.
+
+    L1 over scale adds up over quantities, and so does L2² over sigma²: shares of eps and of 1/sigma².
+    """
+    if mechanism == "laplace":
+        return DiscreteLaplace(scale_for(quantity.norms.l1 / quantity.share, eps))
+    l2_squared = quantity.norms.l2_squared / quantity.share
+    if budget is not None:
+        return RoundedGaussian(sigma_for_rho(l2_squared, budget.rho))
+    return RoundedGaussian(sigma_for(l2_squared, eps, delta))
+
+
+def _check_noise(plan: Plan) -> None:
+    p_zero = max(m.law.p_zero for m in plan.measurements)
+    if p_zero > _SURELY_NO_NOISE and plan.ways.mechanism == "auto":
+        raise ValueError(
+            f"eps={float(plan.eps):g} adds no noise at all to more than 99.9999 % of the numbers. Type a smaller "
+            'eps, or name the mechanism ("laplace" or "gaussian") if it is meant.'
+        )
+    if p_zero > 0.5:
+        warn(
+            f"More than half of the numbers get no noise at eps={float(plan.eps):g}: what is released is mostly "
+            "exact. A smaller eps protects more.",
+            NoiseWarning,
+        )
+
+
+def _warn(policy: Policy, plan: Plan) -> None:
+    if policy.subject is None:
+        warn(
+            "No subject was named, so this protects single rows, not people. Name the column that says whose a "
+            'row is, subject="rider", or say subject=geodp.EACH_ROW if every row is another person.',
+            PrivacyUnitWarning,
+        )
+    if policy.bounds is None and plan.policy.bounds is not None:
+        warn(
+            "No bounds were given, so the map is the whole world. Type the box of the study area: "
+            "bounds=(west, south, east, north) in degrees.",
+            BoundsWarning,
+        )
+    if policy.population is not None and plan.charge.delta * policy.population > Fraction(1, 100):
+        warn(
+            f"delta times population is {float(plan.charge.delta * policy.population):.2g}: as many people may "
+            f"lose all protection. geodp.delta_for({policy.population}) keeps it below 0.01.",
+            PopulationWarning,
+        )
+
+

@@ -1,0 +1,81 @@
+"""From a frame's geometry to longitudes and latitudes, with one rule for what is no place.
+
+What cannot be placed (null, empty, not a Point, NaN or infinite, a latitude beyond a pole, or lost in
+reprojection) is marked, never reported: whether a row is usable is a fact about somebody.
+"""
+
+from typing import Any
+
+import geopandas as gpd
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from geodp.bounds import wrap
+
+__all__ = ["check_points", "lonlat"]
+
+Floats = NDArray[np.float64]
+
+
+def check_points(gdf: object) -> gpd.GeoDataFrame:
+    """Return ``gdf`` if its schema can hold points to be mapped; rows are not looked at.
+
+    Raises
+    ------
+    TypeError
+        Not a GeoDataFrame.
+    ValueError
+        No active geometry column, or no CRS.
+    """
+    if not isinstance(gdf, gpd.GeoDataFrame):
+        raise TypeError(
+            f"geodp needs a GeoDataFrame, got {type(gdf).__name__}. Make one: "
+            'gpd.GeoDataFrame(df, geometry=gpd.points_from_xy(df["lon"], df["lat"]), crs=4326)'
+        )
+    if gdf.active_geometry_name is None:
+        raise ValueError('the frame has no active geometry. Name it: gdf.set_geometry("geometry").')
+    if gdf.crs is None:
+        raise ValueError(
+            "the frame has no CRS. Longitude/latitude in degrees: gdf.set_crs(4326). Anything else: "
+            "gdf.set_crs(<its EPSG code>). Nothing was spent."
+        )
+    return gdf
+
+
+def lonlat(gdf: gpd.GeoDataFrame) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Return wrapped longitudes, latitudes and which rows are usable points.
+
+    Parameters
+    ----------
+    gdf : GeoDataFrame, n rows
+        Any CRS; Z is ignored.
+
+    Returns
+    -------
+    lon, lat : float64 arrays, shape (n,)
+        Degrees in EPSG:4326, longitudes in [-180, 180). Where ``usable`` is False the values mean nothing.
+    usable : bool array, shape (n,)
+    """
+    points = gdf.geometry.array
+    x, y = shapely.get_x(points._data), shapely.get_y(points._data)
+    if not is_lonlat(gdf.crs):
+        x, y = _project(x, y, gdf.crs)
+    # Anything but a point has no x: null, empty, a line and POINT (NaN NaN) all end as NaN here.
+    usable = np.isfinite(x) & (np.abs(y) <= 90)
+    if not usable.all():
+        x, y = np.where(usable, x, 0.0), np.where(usable, y, 0.0)
+    return wrap(x), y, usable
+
+
+def is_lonlat(crs: Any) -> bool:
+    """Whether a CRS is EPSG:4326 in longitude, latitude order (OGC:CRS84 included)."""
+    return bool(crs.equals(4326, ignore_axis_order=True))
+
+
+def _project(x: Floats, y: Floats, crs: Any) -> tuple[Floats, Floats]:
+    from pyproj import Transformer
+
+    to_lonlat = Transformer.from_crs(crs, 4326, always_xy=True)
+    lon, lat = to_lonlat.transform(x, y, errcheck=False)
+    return np.asarray(lon, np.float64), np.asarray(lat, np.float64)

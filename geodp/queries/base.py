@@ -1,0 +1,187 @@
+"""What is asked of the points, without data and without budget."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geodp.mechanisms.laws import Law
+from geodp.sensitivity import Norms
+from geodp.subjects import Subjects
+
+if TYPE_CHECKING:
+    from geodp.grids import Domain
+    from geodp.plans import Plan
+    from geodp.policy import Policy
+
+__all__ = ["Layout", "Measurement", "Quantity", "Query", "Rows"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The public shape that sensitivities are derived from.
+
+    Attributes
+    ----------
+    policy : Policy
+        Who is protected, with bounds and grid settled.
+    domain : Domain
+        The cells.
+    n_slots : int
+        Slots of each cell; 1 without ``by``.
+    """
+
+    policy: "Policy"
+    domain: "Domain"
+    n_slots: int
+
+    @property
+    def n_keys(self) -> int:
+        """Number of (cell, slot) keys."""
+        return self.domain.n_cells * self.n_slots
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One vector of integers that a query measures, before any budget is given to it.
+
+    Attributes
+    ----------
+    name : str
+        What is measured, such as ``"count"``.
+    size : int
+        Length of the vector.
+    norms : Norms
+        Its sensitivities, in lattice steps.
+    step : Fraction
+        Size of a lattice step in the user's unit; 1 for counts.
+    share : Fraction
+        Part of the budget, in (0, 1]; all shares of a query add up to 1. Of eps under Laplace noise,
+        of 1/sigma² under Gaussian.
+    """
+
+    name: str
+    size: int
+    norms: Norms
+    step: Fraction = Fraction(1)
+    share: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A quantity with its noise: what a release draws, and what a ledger can check.
+
+    Attributes
+    ----------
+    quantity : Quantity
+        What is measured, and how far one subject can move it.
+    law : Law
+        The noise, in lattice steps.
+    """
+
+    quantity: Quantity
+    law: Law
+
+    @property
+    def name(self) -> str:
+        """The quantity's name."""
+        return self.quantity.name
+
+    @property
+    def mechanism(self) -> str:
+        """``"laplace"`` or ``"gaussian"``."""
+        return self.law.kind
+
+    @property
+    def scale(self) -> float:
+        """b of the Laplace or sigma of the Gaussian, in lattice steps."""
+        return self.law.scale
+
+    @property
+    def l1(self) -> Fraction:
+        """L1 sensitivity in lattice steps."""
+        return self.quantity.norms.l1
+
+    @property
+    def l2_squared(self) -> Fraction:
+        """Square of the L2 sensitivity, in squared lattice steps."""
+        return self.quantity.norms.l2_squared
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the measurement as plain JSON, exact enough to recompute its cost."""
+        return {
+            "name": self.name,
+            "l1": str(self.l1),
+            "l2_squared": str(self.l2_squared),
+            "mechanism": self.mechanism,
+            "scale": self.scale,
+            "step": str(self.quantity.step),
+            "size": self.quantity.size,
+        }
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that have a place in the domain, as numbers.
+
+    Attributes
+    ----------
+    subjects : Subjects
+        Whose rows there are.
+    subject, key : int64 arrays, shape (n,)
+        Subject and (cell, slot) of each row, neither negative.
+    inside : bool array, shape (n,)
+        False where the row was clamped to the box.
+    values : int64 array, shape (n, d)
+        What the row contributes, in lattice steps; d is 0 for counts.
+    """
+
+    subjects: Subjects
+    subject: Ints
+    key: Ints
+    inside: NDArray[np.bool_]
+    values: Ints
+
+
+class Query(ABC):
+    """What is asked. Subclasses are frozen dataclasses, and hold neither data nor budget."""
+
+    word: ClassVar[str]
+
+    @property
+    def reads(self) -> str | None:
+        """The column of values that the query reads, if any."""
+        return None
+
+    @abstractmethod
+    def quantities(self, layout: Layout, mechanism: str) -> tuple[Quantity, ...]:
+        """Return what is measured, the leading quantity first."""
+
+    @abstractmethod
+    def tally(self, rows: Rows, layout: Layout, mechanism: str, secret: bytes) -> dict[str, Ints]:
+        """Bound every subject's contribution and add up, exactly; one vector for each quantity."""
+
+    @abstractmethod
+    def columns(self, plan: "Plan", noisy: Mapping[str, Ints]) -> dict[str, NDArray[Any]]:
+        """Make the released columns from the noisy integers: post-processing, blind to the data."""
+
+    @abstractmethod
+    def counted(self, policy: "Policy") -> str:
+        """Say in words what one unit of the result is."""
+
+    def integers(
+        self, values: Floats | None, lon: Floats, lat: Floats, cell: Ints, domain: "Domain"
+    ) -> Ints:
+        """Return what each row contributes, in lattice steps, shape (n, d)."""
+        return np.zeros((len(cell), 0), np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the query as plain JSON."""
+        return {"query": self.word}

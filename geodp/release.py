@@ -1,0 +1,274 @@
+"""The one place where points meet a Plan.
+
+Check and refuse early; place the rows; bound and tally; pay; draw; finish; store. Up to the payment a
+failure or an interrupt spends nothing; after it the budget stays spent. Nothing in here warns, and no
+message holds a value, because whatever rows could trigger would be a fact about somebody.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from geodp import records, testing
+from geodp.bounds import WORLD, clamp
+from geodp.errors import GeoDPError, ReplayWarning, warn
+from geodp.points import check_points, lonlat
+from geodp.queries import Rows
+from geodp.subjects import Subjects, check_subject_dtype, each_row, subjects
+
+if TYPE_CHECKING:
+    from geodp.ledger import Ledger
+    from geodp.plans import Plan
+    from geodp.policy import Policy
+
+__all__ = ["check_frame", "check_subject", "draw", "finish", "place", "release", "saturating_add", "tally"]
+
+Ints = NDArray[np.int64]
+
+
+def release(
+    plan: "Plan",
+    gdf: gpd.GeoDataFrame,
+    *,
+    ledger: "Ledger | None",
+    label: str | None,
+    retry: bool = False,
+    reason: str | None = None,
+) -> gpd.GeoDataFrame:
+    """Release what ``plan`` describes from the points of ``gdf``; see :meth:`geodp.Plan.release`."""
+    mode = testing.current()
+    check_frame(plan, gdf)
+    books = _Books.open(plan, ledger, label, mode)
+    replayed = books.replay(retry)
+    if replayed is not None:
+        return replayed
+    exact = tally(plan, gdf, mode.secret)
+    entry = books.pay(retry, reason)
+    noisy = draw(plan, exact, mode)
+    with _quiet():
+        columns = plan.query.columns(plan, noisy)
+    return books.hand_out(entry, columns)
+
+
+def check_frame(plan: "Plan", gdf: object) -> None:
+    """Raise where the frame's schema does not fit the plan: columns, dtypes and CRS, never rows."""
+    frame = check_points(gdf)
+    dtypes = _dtypes(frame, [plan.query.reads, *plan.slots.names])
+    check_subject(frame, plan.policy)
+    plan.slots.check(dtypes)
+    if plan.query.reads is not None and not _is_number(dtypes[plan.query.reads]):
+        raise TypeError(
+            f"column {plan.query.reads!r} has dtype {dtypes[plan.query.reads]}; values to add up are numbers."
+        )
+
+
+def check_subject(frame: gpd.GeoDataFrame, policy: "Policy") -> None:
+    """Raise where the subject's column is missing, or of a dtype that cannot hold ids."""
+    if not policy.by_row:
+        check_subject_dtype(_dtypes(frame, [policy.subject])[policy.subject], policy.subject)
+
+
+def tally(plan: "Plan", gdf: gpd.GeoDataFrame, secret: bytes) -> dict[str, Ints]:
+    """Return the exact integers of every quantity, every subject's contribution bounded."""
+    with _quiet(), _discreet("tallying the rows"):
+        rows = place(plan, gdf)
+        return plan.query.tally(rows, plan.layout, plan.mechanism, secret)
+
+
+def place(plan: "Plan", gdf: gpd.GeoDataFrame) -> Rows:
+    """Return the rows that have a subject, a slot, a value and a cell, as numbers.
+
+    The domain comes first and the cap after it: rows that fall nowhere never use up a cap.
+    """
+    lon, lat, usable = lonlat(gdf)
+    who = _who(plan, gdf)
+    slot = plan.slots.codes(gdf)
+    values = _values(plan, gdf)
+    usable &= (who.codes >= 0) & (slot >= 0)
+    if values is not None:
+        usable &= np.isfinite(values)
+    lon, lat, inside, usable = _clamped(plan, lon, lat, usable)
+    keep = np.flatnonzero(usable)
+    domain = plan.layout.domain
+    found, cell = domain.locate(lon[keep], lat[keep])
+    rows = keep[found]
+    contributed = plan.query.integers(
+        None if values is None else values[rows], lon[rows], lat[rows], cell, domain
+    )
+    key = cell * len(plan.slots) + slot[rows] if plan.slots.names else cell
+    return Rows(who, who.codes[rows], key, inside[rows], contributed)
+
+
+def draw(plan: "Plan", exact: Mapping[str, Ints], mode: testing.Mode) -> dict[str, Ints]:
+    """Add the noise of every measurement; saturates where int64 ends, so that nothing wraps."""
+    if mode.silent:
+        return {m.name: exact[m.name] for m in plan.measurements}
+    return {
+        m.name: saturating_add(exact[m.name], m.law.sample(m.quantity.size, mode.bits))
+        for m in plan.measurements
+    }
+
+
+def saturating_add(exact: Ints, noise: Ints) -> Ints:
+    """Return the sum, held within ±(2**63 - 1); the noise lies within ±2**62."""
+    top = np.iinfo(np.int64).max
+    total = np.clip(exact, -top // 2, top // 2) + noise
+    return np.clip(total, -top, top)
+
+
+def finish(plan: "Plan", columns: Mapping[str, NDArray[Any]], record: dict[str, Any]) -> gpd.GeoDataFrame:
+    """Lay the released columns out on the plan's public rows."""
+    domain = plan.layout.domain
+    n_slots = len(plan.slots)
+    data = dict(columns)
+    if plan.policy.outside == "clamp" and plan.policy.bounds is not None:
+        data["edge"] = np.repeat(domain.edge, n_slots)
+    index = plan.index
+    if not plan.ways.return_geometry:
+        frame: Any = pd.DataFrame(data, index=index)
+    else:
+        outlines = np.repeat(domain.geometry(), n_slots) if n_slots > 1 else domain.geometry()
+        geometry = gpd.array.GeometryArray(outlines, crs=4326)
+        frame = gpd.GeoDataFrame(data, index=index, geometry=gpd.GeoSeries(geometry, index=index))
+    frame.attrs["geodp"] = record
+    return frame
+
+
+class _Books:
+    """The ledger's side of one release; without a ledger there is nothing to pay or replay."""
+
+    def __init__(self, plan: "Plan", ledger: "Ledger | None", label: str | None, mode: testing.Mode) -> None:
+        self.plan, self.ledger, self.label, self.mode = plan, ledger, label, mode
+
+    @classmethod
+    def open(cls, plan: "Plan", ledger: "Ledger | None", label: str | None, mode: testing.Mode) -> "_Books":
+        """Find the ledger that pays, and refuse what it cannot pay for before any data are read."""
+        from geodp.ledger import default_ledger
+
+        book = ledger if ledger is not None else default_ledger()
+        books = cls(plan, book, label, mode)
+        if book is None:
+            if label is not None:
+                raise ValueError("label names a release in a ledger; give ledger=, or leave label out.")
+            return books
+        books._check(book)
+        return books
+
+    def _check(self, book: "Ledger") -> None:
+        policy = self.plan.policy
+        if self.mode.noise != "operating-system entropy":
+            raise ValueError("a release made inside geodp.testing is never put into a ledger.")
+        if self.label is None:
+            raise ValueError(
+                'label is required with a ledger: it names the release, as in label="2026-11-30 nightly". The '
+                "same label again returns the stored release; another label spends again."
+            )
+        if policy.by_row:
+            raise ValueError(
+                'a ledger counts what is known about people; name the subject column, subject="rider".'
+            )
+        book.check_policy(unit=policy.unit, neighboring=policy.neighboring)
+
+    def replay(self, retry: bool) -> gpd.GeoDataFrame | None:
+        """Return the stored release of this label, if there is one."""
+        if self.ledger is None or self.label is None:
+            return None
+        stored = self.ledger.stored(self.label, self.plan.key, retry=retry)
+        if stored is None:
+            self.ledger.check(self.plan.charge)
+            return None
+        warn(
+            f'label "{self.label}": stored release of {stored.entry["time"]}, data not read, nothing spent.',
+            ReplayWarning,
+        )
+        return self._frame(stored.columns, stored.entry)
+
+    def pay(self, retry: bool, reason: str | None) -> int | None:
+        """Commit the debit. What fails after this line stays spent."""
+        if self.ledger is None or self.label is None:
+            return None
+        record = records.plan_record(self.plan)
+        return self.ledger.debit(
+            self.label, self.plan.key, self.plan.charge, record, retry=retry, reason=reason
+        )
+
+    def hand_out(self, entry: int | None, columns: dict[str, NDArray[Any]]) -> gpd.GeoDataFrame:
+        """Store the released numbers, then return them."""
+        if self.ledger is None or entry is None:
+            return self._frame(columns, None)
+        return self._frame(columns, self.ledger.store(entry, columns))
+
+    def _frame(self, columns: Mapping[str, NDArray[Any]], entry: dict[str, Any] | None) -> gpd.GeoDataFrame:
+        record = records.release_record(self.plan, self.mode.noise, entry)
+        return finish(self.plan, columns, record)
+
+
+def _dtypes(frame: gpd.GeoDataFrame, names: list[Any]) -> dict[Any, Any]:
+    """Return the dtypes of the named columns, each of which must be there exactly once."""
+    found = {}
+    for name in names:
+        if not isinstance(name, str):
+            continue
+        times = int((frame.columns == name).sum())
+        if times != 1:
+            columns = ", ".join(repr(column) for column in frame.columns[:20])
+            problem = "has no column" if times == 0 else "has more than one column"
+            raise ValueError(f"the frame {problem} {name!r}; it has {columns}.")
+        found[name] = frame.dtypes[name]
+    return found
+
+
+def _is_number(dtype: Any) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype))
+
+
+def _who(plan: "Plan", gdf: gpd.GeoDataFrame) -> Subjects:
+    return each_row(len(gdf)) if plan.policy.by_row else subjects(gdf[plan.policy.subject])
+
+
+def _values(plan: "Plan", gdf: gpd.GeoDataFrame) -> NDArray[np.float64] | None:
+    if plan.query.reads is None:
+        return None
+    return gdf[plan.query.reads].to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _clamped(
+    plan: "Plan", lon: NDArray[np.float64], lat: NDArray[np.float64], usable: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Move points outside the box to its border, or leave them out."""
+    box = plan.policy.bounds
+    if box is None or box == WORLD:
+        return lon, lat, np.ones(len(lon), bool), usable
+    lon, lat, inside = clamp(lon, lat, box)
+    if plan.policy.outside == "drop":
+        usable = usable & inside
+    return lon, lat, inside, usable
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep every numeric warning in: one that rows can trigger would tell of them."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def _discreet(stage: str) -> Iterator[None]:
+    """Say where a failure happened and nothing of what the library beneath said about the rows."""
+    try:
+        yield
+    except MemoryError:
+        raise MemoryError(f"not enough memory while {stage}; nothing was spent.") from None
+    except Exception:
+        failed = True
+    else:
+        failed = False
+    if failed:
+        raise GeoDPError(f"{stage} failed; nothing was spent. gdf.dp.audit() looks at the rows.") from None

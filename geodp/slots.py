@@ -1,0 +1,175 @@
+"""Time slots and other public categories: levels that are given, never read from the rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+__all__ = ["Slots", "slots"]
+
+_MAX_SLOTS = 100_000
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The public levels a map is split by, in the order given.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Columns of the frame.
+    levels : tuple of tuples
+        The levels of each column.
+    """
+
+    names: tuple[str, ...] = ()
+    levels: tuple[tuple[Any, ...], ...] = ()
+
+    def __len__(self) -> int:
+        """Number of slots of one cell: all combinations of levels."""
+        return int(np.prod([len(levels) for levels in self.levels], dtype=np.int64))
+
+    def index(self, cells: pd.Index) -> pd.Index:
+        """Return the index of the result: cells alone, or every cell with every slot."""
+        if not self.names:
+            return cells
+        return pd.MultiIndex.from_product([cells, *self._level_indexes()], names=[cells.name, *self.names])
+
+    def check(self, dtypes: Mapping[str, Any]) -> None:
+        """Raise where a column is missing, or its dtype cannot hold the levels."""
+        for name, levels in zip(self.names, self._level_indexes(), strict=True):
+            if name not in dtypes:
+                raise ValueError(f"by names a column {name!r} that the frame does not have.")
+            _check_dtype(name, levels, dtypes[name])
+
+    def codes(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Return the slot number of each row, -1 where a value is none of the levels."""
+        code = np.zeros(len(frame), np.int64)
+        usable = np.ones(len(frame), bool)
+        for name, levels in zip(self.names, self._level_indexes(), strict=True):
+            found = _positions(levels, frame[name])
+            usable &= found >= 0
+            code = code * len(levels) + found
+        return np.where(usable, code, -1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return names, sizes and a digest of the levels, as plain JSON of bounded size."""
+        if not self.names:
+            return {}
+        text = repr([[(type(value).__name__, str(value)) for value in levels] for levels in self.levels])
+        sizes = {name: len(levels) for name, levels in zip(self.names, self.levels, strict=True)}
+        return {"levels": sizes, "digest": sha256(text.encode()).hexdigest()[:16]}
+
+    def _level_indexes(self) -> list[pd.Index]:
+        return [
+            pd.Index(list(levels), name=name) for name, levels in zip(self.names, self.levels, strict=True)
+        ]
+
+
+def slots(by: object) -> Slots:
+    """Return the slots that ``by`` asks for.
+
+    Parameters
+    ----------
+    by : mapping of str to a finite sequence of levels, or None
+
+    Raises
+    ------
+    TypeError
+        Not a mapping, or levels that are a Series, an Index or an array: those come out of frames.
+    ValueError
+        No levels, duplicate levels, null levels, or more than 100,000 slots.
+
+    Examples
+    --------
+    >>> len(slots({"hour": range(24), "weekend": [False, True]}))
+    48
+    """
+    if by is None:
+        return Slots()
+    if isinstance(by, Slots):
+        return by
+    if not isinstance(by, Mapping) or not by:
+        raise TypeError(f'by must name columns and their levels, by={{"hour": range(24)}}, got {by!r}.')
+    names = tuple(_name(name) for name in by)
+    made = Slots(names, tuple(_levels(name, by[name]) for name in names))
+    if len(made) > _MAX_SLOTS:
+        raise ValueError(f"by has {len(made):,} slots, more than {_MAX_SLOTS:,}.")
+    return made
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"by must be keyed by column names, got {name!r}.")
+    return name
+
+
+def _levels(name: str, levels: object) -> tuple[Any, ...]:
+    if isinstance(levels, pd.Series | np.ndarray | str | bytes):
+        raise TypeError(
+            f"by={{{name!r}: ...}} got {type(levels).__name__}. Levels are public and typed, such as range(24); "
+            "levels taken from the rows would show who is in them."
+        )
+    try:
+        values = tuple(levels)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"by={{{name!r}: ...}} must list its levels, got {type(levels).__name__}.") from None
+    if not values:
+        raise ValueError(f"by={{{name!r}: ...}} has no levels.")
+    index = pd.Index(list(values))
+    if index.hasnans:
+        raise ValueError(f"by={{{name!r}: ...}} has a missing level; rows without a value are left out.")
+    if not index.is_unique:
+        raise ValueError(f"by={{{name!r}: ...}} has duplicate levels.")
+    return values
+
+
+def _positions(levels: pd.Index, column: "pd.Series[Any]") -> NDArray[np.int64]:
+    """Return the level of each row, -1 for none; a row that cannot even be compared is none."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        found = np.append(_positions(levels, pd.Series(column.cat.categories)), -1)
+        return found[column.cat.codes.to_numpy()].astype(np.int64)
+    if column.dtype != object:
+        return levels.get_indexer(pd.Index(column)).astype(np.int64)
+    lookup = {value: position for position, value in enumerate(levels)}
+    return np.array([lookup.get(v, -1) if _hashable(v) else -1 for v in column], dtype=np.int64)
+
+
+def _hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except Exception:
+        return False
+    return True
+
+
+def _check_dtype(name: str, levels: pd.Index, dtype: Any) -> None:
+    """Levels of the wrong kind would match no row, and the map would be pure noise."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = dtype.categories.dtype
+    asked = _kind(levels.dtype)
+    if asked == "object":
+        inferred = pd.api.types.infer_dtype(levels)
+        asked = {"string": "text", "integer": "number", "floating": "number"}.get(inferred, inferred)
+    held = _kind(dtype)
+    if held != "object" and asked != held and not asked.startswith("mixed"):
+        raise TypeError(
+            f"by={{{name!r}: ...}} has levels of kind {asked} and the column has dtype {dtype} ({held}): "
+            "no row would match. Give levels of the column's kind."
+        )
+
+
+def _kind(dtype: Any) -> str:
+    kinds = {
+        "bool": pd.api.types.is_bool_dtype,
+        "number": pd.api.types.is_numeric_dtype,
+        "time": pd.api.types.is_datetime64_any_dtype,
+        "duration": pd.api.types.is_timedelta64_dtype,
+        "object": pd.api.types.is_object_dtype,
+        "text": pd.api.types.is_string_dtype,
+    }
+    return next((kind for kind, holds in kinds.items() if holds(dtype)), str(dtype))

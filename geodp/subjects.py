@@ -1,0 +1,157 @@
+"""Who a row belongs to: exact subject numbers, and nothing that could merge two people.
+
+An id is a string or an integer. An integral float below 2**53 counts as an integer, because pandas
+turns an integer column with gaps into floats. Everything else (missing, NaN, booleans, other floats,
+containers) is no id, and its row is left out. ``1`` and ``"1"`` are two subjects, ``1`` and ``1.0`` one.
+Ids are compared exactly, never by a hash: two people in one key would move two cells at cap 1.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from geodp.prf import siphash
+
+__all__ = ["Subjects", "check_subject_dtype", "each_row", "subjects"]
+
+_EXACT_FLOAT = float(2**53)
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """Subject numbers of the rows, and the ids they stand for.
+
+    Attributes
+    ----------
+    codes : int64 array, shape (n_rows,)
+        Subject number of each row, -1 where the row has no usable id.
+    ids : array, shape (n_subjects,)
+        The distinct ids. Numbers follow first appearance and mean nothing outside this object.
+    """
+
+    codes: NDArray[np.int64]
+    ids: Any
+
+    def digests(self, numbers: NDArray[np.int64], key: bytes) -> NDArray[np.uint64]:
+        """Return a keyed 64-bit digest of each subject's id, the same in every partition.
+
+        A collision costs nothing: it makes two subjects' choices alike, not dependent on each other.
+        """
+        ids = self.ids[numbers]
+        if ids.dtype.kind in "iu" and ids.dtype != np.uint64:
+            return _number_digests(ids.astype(np.int64), key)
+        numeric = np.array([_fits(value) for value in ids], dtype=bool)
+        out = np.empty(len(ids), np.uint64)
+        out[numeric] = _number_digests(np.array(ids[numeric], dtype=np.int64), key)
+        out[~numeric] = np.array([_text_digest(value, key) for value in ids[~numeric]], np.uint64)
+        return out
+
+
+def check_subject_dtype(dtype: Any, name: Hashable) -> None:
+    """Raise a TypeError where a column of this dtype cannot hold ids.
+
+    The dtype alone decides; what single rows hold never raises.
+    """
+    if isinstance(dtype, pd.CategoricalDtype):
+        check_subject_dtype(dtype.categories.dtype, name)
+        return
+    if pd.api.types.is_bool_dtype(dtype) or not (
+        pd.api.types.is_integer_dtype(dtype)
+        or pd.api.types.is_float_dtype(dtype)
+        or pd.api.types.is_string_dtype(dtype)
+        or dtype == object
+    ):
+        raise TypeError(
+            f"subject={name!r} has dtype {dtype}; a subject id is a string or an int. "
+            f"Name the column that says whose a row is, or convert it: gdf[{name!r}].astype(str)."
+        )
+
+
+def each_row(n_rows: int) -> Subjects:
+    """Return subjects where every row is its own."""
+    numbers = np.arange(n_rows, dtype=np.int64)
+    return Subjects(numbers, numbers)
+
+
+def subjects(column: "pd.Series[Any]") -> Subjects:
+    """Number the subjects of a column, exactly.
+
+    Parameters
+    ----------
+    column : Series, shape (n_rows,)
+        Ids; its dtype has passed :func:`check_subject_dtype`.
+
+    Returns
+    -------
+    Subjects
+        Codes (int64, -1 for no id) and the distinct ids.
+
+    Examples
+    --------
+    >>> subjects(pd.Series(["u1", None, "u2", "u1"])).codes.tolist()
+    [0, -1, 1, 0]
+    """
+    values = column.array
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return _of_categories(column)
+    if pd.api.types.is_integer_dtype(column.dtype):
+        codes, ids = pd.factorize(values)
+        return Subjects(codes.astype(np.int64), np.asarray(ids))
+    if pd.api.types.is_float_dtype(column.dtype):
+        return _of_floats(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    if column.dtype != object:
+        codes, ids = pd.factorize(values)
+        return Subjects(codes.astype(np.int64), np.asarray(ids, dtype=object))
+    return _of_objects(np.asarray(values, dtype=object))
+
+
+def _of_floats(values: NDArray[np.float64]) -> Subjects:
+    usable = (np.abs(values) < _EXACT_FLOAT) & (values == np.floor(values))
+    codes, ids = pd.factorize(np.where(usable, values, 0).astype(np.int64))
+    return Subjects(np.where(usable, codes, -1).astype(np.int64), np.asarray(ids))
+
+
+def _of_categories(column: "pd.Series[Any]") -> Subjects:
+    categories = subjects(pd.Series(column.cat.categories))
+    lookup = np.append(categories.codes, -1)
+    return Subjects(lookup[column.cat.codes.to_numpy()].astype(np.int64), categories.ids)
+
+
+def _of_objects(values: NDArray[np.object_]) -> Subjects:
+    kind = pd.api.types.infer_dtype(values, skipna=True)
+    if kind not in ("string", "integer"):
+        values = np.array([_canonical(value) for value in values] or [None], dtype=object)[: len(values)]
+    codes, ids = pd.factorize(values)
+    return Subjects(codes.astype(np.int64), np.asarray(ids, dtype=object))
+
+
+def _canonical(value: object) -> str | int | None:
+    """Return the id as a plain str or int; None for what is no id."""
+    if isinstance(value, bool | np.bool_):
+        return None
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating) and abs(value) < _EXACT_FLOAT and value == int(value):
+        return int(value)
+    return None
+
+
+def _fits(value: object) -> bool:
+    return not isinstance(value, str) and -(2**63) <= int(value) < 2**63  # type: ignore[call-overload]
+
+
+def _number_digests(ids: NDArray[np.int64], key: bytes) -> NDArray[np.uint64]:
+    return siphash(key, ids.view(np.uint64))
+
+
+def _text_digest(value: object, key: bytes) -> int:
+    """Return 64 keyed bits of one id; text and long numbers keep apart by their first letter."""
+    text = f"s{value}" if isinstance(value, str) else f"i{value}"
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest(), "little")

@@ -1,0 +1,104 @@
+"""A configured view of a frame: who and where are said once, releases after that only say how much."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import geopandas as gpd
+
+from geodp.plans import Plan, Ways, make_plan
+from geodp.points import check_points
+from geodp.policy import Policy
+from geodp.queries import Count, Query
+from geodp.release import check_subject
+
+if TYPE_CHECKING:
+    from geodp.accounting import Budget
+    from geodp.grids import Grid
+    from geodp.ledger import Ledger
+
+__all__ = ["View"]
+
+
+class View:
+    """What ``gdf.dp(subject=..., cap=..., bounds=..., grid=...)`` returns.
+
+    It refers to its frame, copies nothing, and shows its arguments only. Who is protected, and the cap,
+    are fixed here: no method of a view can loosen them.
+
+    Attributes
+    ----------
+    policy : Policy
+        Who and where; frozen, and free to move to another frame: ``tomorrow.dp(view.policy)``.
+    ledger : Ledger or None
+        Pays for every release of this view.
+    """
+
+    def __init__(self, frame: gpd.GeoDataFrame, policy: Policy, ledger: "Ledger | None" = None) -> None:
+        self._frame = check_points(frame)
+        check_subject(self._frame, policy)
+        self.policy = policy
+        self.ledger = ledger
+
+    def __repr__(self) -> str:
+        said = ", ".join(
+            f"{name}={value!r}" for name, value in self.policy.to_dict().items() if value is not None
+        )
+        books = "none" if self.ledger is None else repr(self.ledger)
+        return f"<geodp view: {said}; ledger: {books}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a view refers to a raw frame and is not pickled; move view.policy, and call frame.dp(policy)."
+        )
+
+    def plan(
+        self,
+        eps: "float | Budget",
+        delta: float = 0,
+        *,
+        query: Query | None = None,
+        by: Any = None,
+        grid: "Grid | str | None" = None,
+        mechanism: str = "auto",
+        criterion: str = "std",
+        estimator: str = "pyramid",
+        strategy: str = "flat",
+        cells: str = "all",
+        return_geometry: bool = True,
+    ) -> Plan:
+        """Decide a release without reading any row; see :func:`geodp.plan`."""
+        ways = Ways(mechanism, criterion, estimator, strategy, cells, return_geometry)
+        policy = self.policy if grid is None else replace(self.policy, grid=grid)
+        return make_plan(policy, eps, delta, query or Count(), by, ways)
+
+    def heatmap(
+        self,
+        eps: "float | Budget",
+        delta: float = 0,
+        *,
+        by: Any = None,
+        grid: "Grid | str | None" = None,
+        mechanism: str = "auto",
+        criterion: str = "std",
+        estimator: str = "pyramid",
+        strategy: str = "flat",
+        cells: str = "all",
+        label: str | None = None,
+        retry: bool = False,
+        reason: str | None = None,
+        return_geometry: bool = True,
+    ) -> gpd.GeoDataFrame:
+        """Count people per cell with differential privacy; see :func:`geodp.heatmap`."""
+        chosen = self.plan(
+            eps,
+            delta,
+            by=by,
+            grid=grid,
+            mechanism=mechanism,
+            criterion=criterion,
+            estimator=estimator,
+            strategy=strategy,
+            cells=cells,
+            return_geometry=return_geometry,
+        )
+        return chosen.release(self._frame, ledger=self.ledger, label=label, retry=retry, reason=reason)
