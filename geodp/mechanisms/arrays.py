@@ -1,0 +1,272 @@
+"""Noise for a query that geodp does not have: a vector of yours, with sensitivities that you state.
+
+Everything else in geodp derives its sensitivities from what the code enforces. Here the caller vouches
+for them, and the record says so.
+"""
+
+import math
+import warnings
+from collections.abc import Mapping
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from geodp._version import __version__
+from geodp.errors import NoiseWarning
+from geodp.exact import exact_positive, plain, sqrt_up
+from geodp.mechanisms.calibration import NO_DELTA, rho_of, scale_for, sigma_for
+from geodp.mechanisms.laws import DiscreteLaplace, Law, RoundedGaussian
+from geodp.mechanisms.noise import add_saturating
+
+__all__ = ["NoisyArray", "gaussian", "laplace"]
+
+Neighboring = Literal["add_remove_one", "replace_one"]
+_RELATIONS = {"add_remove_one": "one subject more or less", "replace_one": "one subject replaced"}
+_TOP = 2**63 - 1
+
+
+class NoisyArray(np.ndarray[Any, np.dtype[Any]]):
+    """A noisy array and the record of its release.
+
+    An ordinary numpy array in every other way. What is computed from it (slices, sums, copies) is no
+    longer the release, and its ``record`` is None.
+
+    Attributes
+    ----------
+    record : mapping or None
+        Plain JSON, read only: mechanism, scale, std, stated sensitivities and relation, guarantee.
+    """
+
+    record: Mapping[str, Any] | None
+
+    def __array_finalize__(self, obj: object) -> None:
+        self.record = None
+
+
+def laplace(
+    values: ArrayLike,
+    l1: object,
+    eps: object,
+    *,
+    neighboring: Neighboring = "add_remove_one",
+    lattice: object | None = None,
+) -> NoisyArray:
+    r"""Return ``values`` plus discrete Laplace noise: (eps, 0)-private if ``l1`` is true.
+
+    Parameters
+    ----------
+    values : array_like of integers, or of floats with ``lattice``
+        The exact aggregate, of a shape that does not depend on the data.
+    l1 : number
+        Largest L1 distance between the aggregates of two neighbouring data sets, greater than 0.
+        You state it; nothing can check it.
+    eps : number
+        Greater than 0.
+    neighboring : {"add_remove_one", "replace_one"}
+        The relation that ``l1`` was derived for; it goes on record.
+    lattice : number, optional
+        For real values: a power of two, the step they are rounded to before the noise.
+
+    Returns
+    -------
+    NoisyArray
+        int64 of the shape of ``values``, stopping at +-(2^63 - 1) instead of wrapping around; with
+        ``lattice`` float64, multiples of the step. ``.record`` says what was done.
+
+    Raises
+    ------
+    TypeError
+        Real values without ``lattice``, or values that are no numbers.
+    ValueError
+        An argument is out of range, or the scale would exceed 2^50 steps.
+
+    Warns
+    -----
+    NoiseWarning
+        More than half of the noise will be 0.
+
+    Notes
+    -----
+    Rounding to multiples of ``lattice`` = s can move two neighbouring aggregates apart. Nearest rounding
+    r has \|r(x) - x\| <= s/2, so \|r(x) - r(y)\| <= \|x - y\| + s for each of the n numbers, and the L1
+    sensitivity becomes at most ``l1 + n * s``. That is what the noise is scaled to: choose s small
+    against l1 / n. NaN counts as 0, infinities as the largest integers: an exception would
+    tell something about the data.
+
+    Examples
+    --------
+    >>> noisy = laplace([10, 0, 3], l1=2, eps=1)
+    >>> noisy.dtype, noisy.record["scale"]
+    (dtype('int64'), 2.0)
+    """
+    stated, wanted = exact_positive(l1, "l1"), exact_positive(eps, "eps")
+    whole_values, step = _integers(values, lattice)
+    steps = stated if step is None else stated / step + whole_values.size
+    law = DiscreteLaplace(scale_for(steps, wanted))
+    record = {
+        **_record(law, neighboring, step, whole_values.shape),
+        "l1": plain(stated),
+        "charged_l1": plain(steps * (step or 1)),
+        "eps": plain(wanted),
+        "delta": 0,
+        "rho": plain(wanted**2 / 2),
+        "guarantee": _guarantee(wanted, Fraction(0), neighboring, "l1"),
+    }
+    return _release(whole_values, law, step, record)
+
+
+def gaussian(
+    values: ArrayLike,
+    l2: object,
+    eps: object,
+    delta: object,
+    *,
+    neighboring: Neighboring = "add_remove_one",
+    lattice: object | None = None,
+) -> NoisyArray:
+    r"""Return ``values`` plus rounded Gaussian noise: (eps, delta)-private if ``l2`` is true.
+
+    Parameters
+    ----------
+    values, neighboring, lattice
+        As for :func:`laplace`.
+    l2 : number
+        Largest L2 distance between the aggregates of two neighbouring data sets, greater than 0.
+        You state it; nothing can check it.
+    eps : number
+        Greater than 0.
+    delta : number
+        Greater than 0 and below 1.
+
+    Returns
+    -------
+    NoisyArray
+        As for :func:`laplace`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for :func:`laplace`, or ``delta`` is 0.
+
+    Warns
+    -----
+    NoiseWarning
+        More than half of the noise will be 0.
+
+    Notes
+    -----
+    With ``lattice`` = s and n numbers, r the nearest rounding and \|r(x) - x\| <= s/2 for each:
+    \|\|r(x) - r(y)\|\|_2 <= \|\|x - y\|\|_2 + \|\|(r(x) - x) - (r(y) - y)\|\|_2 <= l2 + s sqrt(n),
+    which is what the noise is scaled to. Rounding toward zero would not help: it shrinks norms, not
+    differences.
+
+    Examples
+    --------
+    >>> noisy = gaussian([0.25, 1.5], l2=1, eps=1, delta=1e-6, lattice=2**-10)
+    >>> bool((noisy * 1024 == np.rint(noisy * 1024)).all())
+    True
+    """
+    stated, wanted = exact_positive(l2, "l2"), exact_positive(eps, "eps")
+    probability = _delta(delta)
+    whole_values, step = _integers(values, lattice)
+    steps = stated if step is None else stated / step + Fraction(sqrt_up(Fraction(whole_values.size)))
+    law = RoundedGaussian(sigma_for(steps**2, wanted, probability))
+    record = {
+        **_record(law, neighboring, step, whole_values.shape),
+        "l2": plain(stated),
+        "charged_l2": plain(steps * (step or 1)),
+        "eps": plain(wanted),
+        "delta": plain(probability),
+        "rho": plain(rho_of(steps**2, law.sigma)),
+        "guarantee": _guarantee(wanted, probability, neighboring, "l2"),
+    }
+    return _release(whole_values, law, step, record)
+
+
+def _release(
+    values: NDArray[np.int64], law: Law, step: Fraction | None, record: dict[str, Any]
+) -> NoisyArray:
+    if law.p_zero > 0.5:
+        warnings.warn(
+            f"{law.p_zero:.3g} of the noise will be 0: this eps publishes most numbers as they are.",
+            NoiseWarning,
+            stacklevel=3,
+        )
+    noisy = add_saturating(values.ravel(), law.sample(values.size)).reshape(values.shape)
+    out = noisy if step is None else noisy * float(step)
+    result = out.view(NoisyArray)
+    result.record = MappingProxyType(record)
+    return result
+
+
+def _integers(values: ArrayLike, lattice: object | None) -> tuple[NDArray[np.int64], Fraction | None]:
+    """Return the values in steps, and the step (None for integers as they are)."""
+    array = np.asarray(values)
+    if lattice is not None:
+        return _round(array, _power_of_two(lattice)), _power_of_two(lattice)
+    if array.dtype.kind == "u":
+        return np.minimum(
+            array, np.asarray(_TOP, dtype=array.dtype if array.itemsize == 8 else np.uint64)
+        ).astype(np.int64), None
+    if array.dtype.kind == "i":
+        return array.astype(np.int64), None
+    raise TypeError(
+        f"values must be integers, got dtype {array.dtype}. For real numbers give lattice=, a power of two "
+        "that they are rounded to (2**-10 for thousandths): noise on bare doubles leaks in its low bits."
+    )
+
+
+def _round(array: NDArray[Any], step: Fraction) -> NDArray[np.int64]:
+    """Nearest multiples of the step; exact, since a power of two only moves the exponent."""
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"values must be numbers, got dtype {array.dtype}.")
+    top = 2.0**62
+    with np.errstate(all="ignore"):
+        steps = np.nan_to_num(array.astype(np.float64) / float(step), nan=0.0, posinf=top, neginf=-top)
+        return cast(NDArray[np.int64], np.clip(np.rint(steps), -top, top).astype(np.int64))
+
+
+def _power_of_two(lattice: object) -> Fraction:
+    step = exact_positive(lattice, "lattice")
+    top, bottom = step.numerator, step.denominator
+    if top & (top - 1) or bottom & (bottom - 1) or not 2.0**-500 <= step <= 2.0**500:
+        near = math.floor(math.log2(top) - math.log2(bottom))
+        raise ValueError(
+            f"lattice must be a power of two (so that rounding is exact), such as 2**{near}, got {lattice!r}."
+        )
+    return step
+
+
+def _delta(delta: object) -> Fraction:
+    from geodp.exact import exact_delta
+
+    number = exact_delta(delta)
+    if number == 0:
+        raise ValueError(NO_DELTA)
+    return number
+
+
+def _record(law: Law, neighboring: str, step: Fraction | None, shape: tuple[int, ...]) -> dict[str, Any]:
+    if neighboring not in _RELATIONS:
+        raise ValueError(
+            f"neighboring must be one of {', '.join(map(repr, _RELATIONS))}, got {neighboring!r}."
+        )
+    return {
+        "mechanism": law.kind,
+        "scale": law.scale,
+        "std": law.std,
+        "lattice": None if step is None else plain(step),
+        "shape": list(shape),
+        "neighboring": neighboring,
+        "sensitivity": "stated by the caller",
+        "noise": "operating-system entropy",
+        "ledger": None,
+        "version": __version__,
+    }
+
+
+def _guarantee(eps: Fraction, delta: Fraction, neighboring: str, norm: str) -> str:
+    return f"({plain(eps)}, {plain(delta)})-DP for {_RELATIONS[neighboring]}, if the stated {norm} is true"
