@@ -12,6 +12,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
+import numpy as np
+
 from geodp.exact import exact_delta, exact_positive, plain, whole
 from geodp.mechanisms.calibration import (
     NO_DELTA,
@@ -22,7 +24,7 @@ from geodp.mechanisms.calibration import (
     sigma_for,
     sigma_for_rho,
 )
-from geodp.mechanisms.laws import DiscreteLaplace, Law, RoundedGaussian
+from geodp.mechanisms.laws import DiscreteLaplace, Law, RoundedGaussian, gaussian_std, laplace_std
 from geodp.mechanisms.noise import MAX_SCALE
 
 __all__ = ["Figures", "MechanismChoice", "choose_mechanism", "crossover_cap", "decide"]
@@ -184,8 +186,8 @@ class MechanismChoice:
 
     @property
     def expected_people(self) -> float | None:
-        """Spent delta times the declared population: people it could cost, on average, at the worst."""
-        return None if self.population is None else float(self.spent_delta * self.population)
+        """Asked delta times the declared population: people it may cost, on average, if it is spent."""
+        return None if self.population is None else float(self.delta * self.population)
 
     def _ratios(self) -> dict[str, float | None] | None:
         if self.laplace is None or self.gaussian is None:
@@ -335,14 +337,11 @@ def crossover_cap(eps: Fraction, delta: Fraction, per_cell: Fraction = Fraction(
     """
     if delta == 0:
         return None
-    unit = sigma_for(per_cell**2, eps, delta)
-    for cap in range(1, _MAX_CAP + 1):
-        scale, sigma = scale_for(cap * per_cell, eps), unit * math.sqrt(cap)
-        if scale > MAX_SCALE or sigma > MAX_SCALE:
-            return None
-        if RoundedGaussian(sigma).std < DiscreteLaplace(scale).std:
-            return cap
-    return None
+    caps = np.arange(1, _MAX_CAP + 1)
+    scales = np.asarray(float(per_cell / eps) * caps, dtype=np.float64)
+    sigmas = sigma_for(per_cell**2, eps, delta) * np.sqrt(caps)
+    wins = np.flatnonzero(gaussian_std(sigmas) < laplace_std(scales))
+    return int(caps[wins[0]]) if len(wins) else None
 
 
 def _laplace_figures(l1: Fraction, eps: Fraction, cells: int | None) -> Figures | None:
@@ -394,7 +393,7 @@ def _reasons(
     a, b = _by(best, criterion), _by(other, criterion)
     what = "standard deviation" if criterion == "std" else f"expected largest error over {cells:,} cells"
     return (
-        f"smaller {what}: {a:.3g} against {b:.3g}",
+        f"smaller {what} at equal (eps, delta): {a:.3g} against {b:.3g}",
         f"its {what} is {_times(b, a)}",
     )
 

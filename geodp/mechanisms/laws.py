@@ -29,7 +29,7 @@ from geodp.mechanisms.noise import (
 )
 from geodp.mechanisms.precise import precision, real
 
-__all__ = ["DiscreteLaplace", "Law", "RoundedGaussian", "law_of"]
+__all__ = ["DiscreteLaplace", "Law", "RoundedGaussian", "gaussian_std", "laplace_std", "law_of"]
 
 _Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
@@ -186,7 +186,7 @@ class DiscreteLaplace(Law):
     @cached_property
     def std(self) -> float:
         """Standard deviation, sqrt(2 q) / (1 - q)."""
-        return math.sqrt(2) * math.exp(-self._inverse / 2) / -math.expm1(-self._inverse)
+        return float(laplace_std(np.array(self.scale)))
 
     @property
     def p_zero(self) -> float:
@@ -250,10 +250,7 @@ class RoundedGaussian(Law):
     @cached_property
     def std(self) -> float:
         """Standard deviation of the integer: above sigma, by rounding."""
-        if self.sigma >= 2:  # Poisson summation: what is left out is below 4 sigma^2 exp(-2 pi^2 sigma^2)
-            return math.sqrt(self.sigma**2 + 1 / 12)
-        terms = [(2 * t - 1) * math.exp(float(self.log_sf(t - 1))) for t in range(1, 81)]
-        return math.sqrt(2 * math.fsum(terms))
+        return float(gaussian_std(np.array([self.sigma]))[0])
 
     @property
     def p_zero(self) -> float:
@@ -301,6 +298,30 @@ def law_of(kind: str, scale: float) -> Law:
     if kind not in laws:
         raise ValueError(f'a law is "laplace" or "gaussian", got {kind!r}.')
     return laws[kind](scale)
+
+
+def laplace_std(scale: _Floats) -> _Floats:
+    """Return the standard deviations of discrete Laplace laws, elementwise."""
+    with np.errstate(over="ignore"):
+        inverse = 1 / scale
+    out: _Floats = math.sqrt(2) * np.exp(-inverse / 2) / -np.expm1(-inverse)
+    return out
+
+
+def gaussian_std(sigma: _Floats) -> _Floats:
+    """Return the standard deviations of rounded Gaussian laws, shape (n,).
+
+    sqrt(sigma^2 + 1/12) from sigma 2 on (Poisson summation: what is left out is below 1e-32 of it);
+    below, the sum of (2 t - 1) P(|X| >= t) over t = 1, ..., 80.
+    """
+    from scipy.special import ndtr
+
+    out: _Floats = np.sqrt(sigma**2 + 1 / 12)
+    small = np.flatnonzero(sigma < 2)
+    t = np.arange(1, 81)
+    with np.errstate(over="ignore"):
+        out[small] = np.sqrt(2 * (ndtr(-(t - 0.5) / sigma[small, None]) * (2 * t - 1)).sum(axis=1))
+    return out
 
 
 def _log_density(at: _Floats, half: float) -> _Floats:
