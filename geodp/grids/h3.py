@@ -1,0 +1,416 @@
+"""H3 cells: hexagons of sixteen sizes, listed completely for any box.
+
+H3's own fills leave cells out: the world box comes back empty, a box wider than 180° as the other
+side of the planet, and the ``overlap`` fill takes cell edges as straight in longitude and latitude.
+A cell left out would drop its people without a word, so the border of the box is walked as well, and
+every neighbour of a cell on it is tested with its true outline (arcs of great circles).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import chain, pairwise, repeat
+
+import h3.api.basic_int as h3
+import h3.api.numpy_int as h3_arrays
+import numpy as np
+import pandas as pd
+import shapely
+from numpy.typing import NDArray
+
+from geodp.bounds import Box, wrap
+from geodp.exact import whole
+from geodp.grids.base import Domain, Grid
+from geodp.grids.hierarchy import Hierarchy, block_levels, dense
+from geodp.grids.outlines import polygons, unroll
+
+__all__ = ["H3", "H3Domain", "finest_h3"]
+
+_RADIUS_KM = 6371.0088
+_CHUNK = 1 << 16
+
+Cells = NDArray[np.uint64]
+Rectangle = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class H3(Grid):
+    """H3 cells of one resolution.
+
+    Parameters
+    ----------
+    resolution : int
+        0 (continents) to 15 (square metres).
+
+    Examples
+    --------
+    >>> H3(8).name
+    'h3:8'
+    >>> H3(2).domain(Box.parse((-180, -90, 180, 90))).n_cells
+    5882
+    """
+
+    resolution: int
+
+    def __post_init__(self) -> None:
+        whole(self.resolution, "resolution", 0, 15)
+
+    @property
+    def name(self) -> str:
+        """The grid as text, ``"h3:8"``."""
+        return f"h3:{self.resolution}"
+
+    def estimate(self, box: Box) -> int:
+        """Return about how many cells ``box`` holds, within a factor of two and at once.
+
+        A convex region of area A and perimeter P thrown on cells of area a and perimeter p meets
+        A/a + 1 + P p / (2 pi a) of them on average (Santaló 1976, "Integral Geometry", III.7).
+        """
+        if box.is_world:
+            return int(h3.get_num_cells(self.resolution))
+        cell = 1.0 / _density(self.resolution, box)
+        around = 6.0 * math.sqrt(cell * 2.0 / (3.0 * math.sqrt(3.0)))
+        cells = box.area_km2 / cell + 1.0 + box.perimeter_km * around / (2.0 * math.pi * cell)
+        return int(min(round(cells), h3.get_num_cells(self.resolution)))
+
+    def fitting(self, box: Box, limit: int) -> "H3 | None":
+        """Return the finest resolution, not finer than this one, with about ``limit`` cells at most."""
+        for resolution in range(self.resolution, -1, -1):
+            grid = H3(resolution)
+            if grid.estimate(box) <= limit:
+                return grid
+        return None
+
+    def domain(self, box: Box) -> "H3Domain":
+        """Return all cells that a point of ``box`` can fall in, empty or not."""
+        return _domain(self, box)
+
+
+class H3Domain(Domain):
+    """The cells of one resolution in a box, in the order of their ids.
+
+    Attributes
+    ----------
+    cells : uint64 array, shape (n_cells,)
+        The ids as integers, ascending.
+    """
+
+    def __init__(self, grid: H3, box: Box) -> None:
+        self.grid: H3 = grid
+        self.box = box
+        self.cells = _complete(grid.resolution, box)
+        self.cells.flags.writeable = False
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, empty or not."""
+        return len(self.cells)
+
+    @cached_property
+    def index(self) -> pd.Index:
+        """Ids as strings of 15 lower-case hexadecimal digits, ascending; named ``h3_08``."""
+        return pd.Index(_texts(self.cells), dtype="str", name=f"h3_{self.grid.resolution:02d}")
+
+    @cached_property
+    def edge(self) -> NDArray[np.bool_]:
+        """Which cells the border of the box runs through, shape (n_cells,)."""
+        sides = _sides(self.box)
+        on = _around(self.grid.resolution, sides)
+        flags = _is_in(self.cells, on[_meets(self.grid.resolution, on, sides)])
+        flags |= _is_in(self.cells, _sampled(self.grid.resolution, sides))
+        flags.flags.writeable = False
+        return flags
+
+    @cached_property
+    def area_km2(self) -> float:
+        """Mean area of up to 64 cells spread over the domain, in square kilometres."""
+        some = self.cells[np.linspace(0, len(self.cells) - 1, 64).astype(np.int64)]
+        return float(np.mean([h3.cell_area(cell, "km^2") for cell in np.unique(some).tolist()]))
+
+    def locate(
+        self, lon: NDArray[np.float64], lat: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the positions of the points that fall into a cell, and those cells' numbers.
+
+        Always from the coordinates at this resolution: a cell's parent is not the coarser cell of
+        the point. See :meth:`geodp.grids.base.Domain.locate`.
+        """
+        found = [
+            self._numbers(
+                _locate(lon[start : start + _CHUNK], lat[start : start + _CHUNK], self.grid.resolution)
+            )
+            for start in range(0, len(lon), _CHUNK)
+        ]
+        numbers = np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+        rows = np.flatnonzero(numbers >= 0)
+        return rows, (numbers if len(rows) == len(numbers) else numbers[rows])
+
+    def geometry(self) -> NDArray[np.object_]:
+        """Return the outlines, shape (n_cells,): valid, counter-clockwise, none wider than 180°.
+
+        Edges are drawn straight in longitude and latitude, H3's own are arcs: a point may lie up to
+        about 1 % of a cell's width outside the outline of its cell at resolution 3, less above.
+        """
+        return self._outlines.copy()
+
+    def hierarchy(self) -> Hierarchy:
+        """Return H3's own parents; the index runs along H3's curve already."""
+        return self._hierarchy
+
+    def _numbers(self, cells: Cells) -> NDArray[np.int64]:
+        """Return the cells' places in the domain, -1 for those outside it."""
+        places = np.searchsorted(self.cells, cells)
+        places[places == len(self.cells)] = 0
+        places[self.cells[places] != cells] = -1
+        return places.astype(np.int64, copy=False)
+
+    @cached_property
+    def _outlines(self) -> NDArray[np.object_]:
+        parts = [polygons(coords, sizes) for coords, sizes in _boundaries(self.cells)]
+        return np.concatenate(parts)
+
+    @cached_property
+    def _hierarchy(self) -> Hierarchy:
+        resolution = self.grid.resolution
+        parents = {coarse: dense(_parent(self.cells, coarse)) for coarse in range(resolution - 1, -1, -1)}
+        counts = {coarse: int(numbers[-1]) + 1 for coarse, numbers in parents.items()}
+        return Hierarchy(
+            siblings=tuple(parents[coarse] for coarse in list(parents)[:5]),
+            blocks=tuple(parents[coarse] for coarse in block_levels(counts, self.n_cells)),
+        )
+
+
+def finest_h3(box: Box, limit: int = 10_000) -> H3:
+    """Return the finest H3 resolution with at most ``limit`` cells in ``box``, decided by the box alone.
+
+    Parameters
+    ----------
+    box : Box
+    limit : int
+        At least 1; the continents of resolution 0 are returned even where they are more.
+
+    Examples
+    --------
+    >>> finest_h3(Box.parse((-74.3, 40.4, -73.6, 41.0)))
+    H3(resolution=8)
+    """
+    whole(limit, "limit", 1)
+    for resolution in range(15, 0, -1):
+        grid = H3(resolution)
+        if grid.estimate(box) <= 2 * limit and grid.domain(box).n_cells <= limit:
+            return grid
+    return H3(0)
+
+
+@lru_cache(maxsize=4)
+def _domain(grid: H3, box: Box) -> H3Domain:
+    return H3Domain(grid, box)
+
+
+def _density(resolution: int, box: Box) -> float:
+    """Return the mean number of cells per square kilometre, from 16 places of the box."""
+    shares = [0.125, 0.375, 0.625, 0.875]
+    south, north = math.sin(math.radians(box.south)), math.sin(math.radians(box.north))
+    lats = [math.degrees(math.asin(south + (north - south) * share)) for share in shares]
+    lons = wrap(np.array([box.west + (box.east - box.west) * share for share in shares])).tolist()
+    cells = {h3.latlng_to_cell(lat, lon, resolution) for lat in lats for lon in lons}
+    return float(np.mean([1.0 / h3.cell_area(cell, "km^2") for cell in cells]))
+
+
+def _complete(resolution: int, box: Box) -> Cells:
+    """Return every cell that a point of the box can fall in, ascending."""
+    if box.is_world:
+        return _distinct([_children(cell, resolution) for cell in h3.get_res0_cells()])
+    strips = _strips(box)
+    inner = [_fill(strip, resolution) for strip in strips if not _is_thin(strip, resolution)]
+    border = [(west, lat, east, lat) for west, _, east, _ in strips for lat in (box.south, box.north)]
+    border += [(lon, box.south, lon, box.north) for strip in strips for lon in (strip[0], strip[2])]
+    known = _distinct([*inner, _sampled(resolution, border)])
+    near = _around(resolution, border)
+    others = near[~_is_in(near, known)]
+    return _distinct([known, others[_meets(resolution, others, strips)]])
+
+
+def _distinct(parts: list[Cells]) -> Cells:
+    """Sort and drop repeats; numpy's own unique hashes, which takes 50 times as long on cells."""
+    cells = np.sort(np.concatenate(parts))
+    return np.asarray(cells[np.diff(cells, prepend=np.uint64(0)) != 0])
+
+
+def _is_in(cells: Cells, among: Cells) -> NDArray[np.bool_]:
+    """Tell which cells are among others that are sorted."""
+    places = np.searchsorted(among, cells)
+    if not len(among):
+        return np.zeros(len(cells), dtype=np.bool_)
+    return np.asarray(among[np.minimum(places, len(among) - 1)] == cells)
+
+
+def _children(cell: int, resolution: int) -> Cells:
+    return np.asarray(h3_arrays.cell_to_children(cell, resolution), dtype=np.uint64)
+
+
+def _strips(box: Box) -> list[Rectangle]:
+    """Cut the box into strips of at most 90° of longitude, also at 180: H3 misreads wider ones."""
+    inner = [lon for lon in range(-90, 541, 90) if box.west < lon < box.east]
+    lons = [box.west, *map(float, inner), box.east]
+    return [(west, box.south, east, box.north) for west, east in pairwise(lons)]
+
+
+def _sides(box: Box) -> list[Rectangle]:
+    """Return the border of the box as lines of at most 90°; poles and the whole circle have none."""
+    lats = [lat for lat in (box.south, box.north) if abs(lat) < 90.0]
+    sides = [(west, lat, east, lat) for west, _, east, _ in _strips(box) for lat in lats]
+    if not box.is_circle:
+        sides += [(lon, box.south, lon, box.north) for lon in (box.west, box.east)]
+    return sides
+
+
+def _edge_km(resolution: int) -> float:
+    return float(h3.average_hexagon_edge_length(resolution, "km"))
+
+
+def _is_thin(strip: Rectangle, resolution: int) -> bool:
+    """Tell whether no cell can hide inside, away from the border."""
+    west, south, east, north = strip
+    widest = 0.0 if south < 0.0 < north else min(abs(south), abs(north))
+    width = np.radians(east - west) * np.cos(np.radians(widest)) * _RADIUS_KM
+    height = np.radians(north - south) * _RADIUS_KM
+    return bool(min(width, height) < _edge_km(resolution) / 8.0)
+
+
+def _fill(strip: Rectangle, resolution: int) -> Cells:
+    west, south, east, north = strip
+    if west >= 180.0:
+        west, east = west - 360.0, east - 360.0
+    ring = [(south, west), (south, east), (north, east), (north, west)]
+    shape = h3_arrays.LatLngPoly(ring)
+    return np.asarray(h3_arrays.h3shape_to_cells_experimental(shape, resolution, "overlap"), dtype=np.uint64)
+
+
+def _sampled(resolution: int, lines: list[Rectangle]) -> Cells:
+    """Return the cells of points along lines, four points to a cell edge; ascending."""
+    found = [np.empty(0, dtype=np.uint64)]
+    for west, south, east, north in lines:
+        across = np.radians(east - west) * np.cos(np.radians(south)) if south == north else 0.0
+        length = max(across, np.radians(north - south)) * _RADIUS_KM
+        n = 2 + int(4.0 * length / _edge_km(resolution))
+        for start in range(0, n, _CHUNK):
+            steps = np.arange(start, min(n, start + _CHUNK)) / (n - 1)
+            lon = np.minimum(west + (east - west) * steps, east)
+            lat = np.minimum(south + (north - south) * steps, north)
+            found.append(_distinct([_locate(wrap(lon), lat, resolution)]))
+    return _distinct(found)
+
+
+def _around(resolution: int, lines: list[Rectangle]) -> Cells:
+    """Return all cells that lines can touch: no two cells that are not neighbours are so close."""
+    cells = _sampled(resolution, lines).tolist()
+    discs = chain.from_iterable(map(h3.grid_disk, cells, repeat(1)))
+    return _distinct([np.fromiter(discs, dtype=np.uint64)])
+
+
+def _meets(resolution: int, cells: Cells, rectangles: list[Rectangle]) -> NDArray[np.bool_]:
+    """Tell which cells touch any rectangle of at most 90° of longitude; in doubt they do."""
+    steps = 16 if resolution < 3 else 4 if resolution < 6 else 1
+    touch = [np.empty(0, dtype=np.bool_)]
+    for coords, sizes in _boundaries(cells):
+        arcs = _Arcs.of(coords, sizes, steps)
+        touch.append(np.any([arcs.touch(rectangle) for rectangle in rectangles], axis=0))
+    return np.concatenate(touch) if rectangles else np.zeros(len(cells), dtype=np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class _Arcs:
+    """True outlines of some cells: polygons of short steps along great circles, and their boxes."""
+
+    shapes: NDArray[np.object_]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    slack: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, coords: NDArray[np.float64], sizes: NDArray[np.int64], steps: int) -> "_Arcs":
+        starts = np.cumsum(sizes) - sizes
+        following = np.arange(1, len(coords) + 1)
+        following[starts + sizes - 1] = starts
+        path, arcs = _great_circles(coords, coords[following], steps)
+        first = np.repeat(coords[starts, 0], sizes * steps)
+        path[:, 0] = first + (path[:, 0] - first + 180.0) % 360.0 - 180.0
+        rings = shapely.linearrings(path, indices=np.repeat(np.arange(len(sizes)), sizes * steps))
+        shapes = np.asarray(shapely.polygons(rings), dtype=object)
+        low, high = np.minimum.reduceat(path, starts * steps), np.maximum.reduceat(path, starts * steps)
+        slack = _slack(np.maximum.reduceat(arcs, starts) / steps, np.maximum(-low[:, 1], high[:, 1]))
+        for wide in np.flatnonzero(high[:, 0] - low[:, 0] > 180.0):
+            shapes[wide] = shapely.Polygon(unroll(shapely.get_coordinates(shapes[wide])[:-1])[0])
+            low[wide, 0], low[wide, 1], high[wide, 0], high[wide, 1] = shapes[wide].bounds
+        return cls(shapes, low, high, slack)
+
+    def touch(self, rectangle: Rectangle) -> NDArray[np.bool_]:
+        west, south, east, north = rectangle
+        turn = 360.0 * np.rint(((west + east) - (self.low[:, 0] + self.high[:, 0])) / 720.0)
+        box = np.column_stack([west - turn - self.slack, south - self.slack])
+        top = np.column_stack([east - turn + self.slack, north + self.slack])
+        near: NDArray[np.bool_] = np.all((box <= self.high) & (top >= self.low), axis=1)
+        some = np.flatnonzero(near)
+        near[some] = shapely.intersects(self.shapes[some], shapely.box(*box[some].T, *top[some].T))
+        return near
+
+
+def _great_circles(
+    coords: NDArray[np.float64], following: NDArray[np.float64], steps: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return ``steps`` points from each vertex towards the next, and how long the arcs are in radians."""
+    here, there = _vectors(coords), _vectors(following)
+    arcs = 2.0 * np.arcsin(np.minimum(np.linalg.norm(there - here, axis=1) / 2.0, 1.0))
+    if steps == 1:
+        return coords.copy(), arcs
+    share = (np.arange(steps) / steps)[:, None]
+    points = here[:, None] * (1.0 - share) + there[:, None] * share
+    lon = np.degrees(np.arctan2(points[..., 1], points[..., 0]))
+    lat = np.degrees(np.arctan2(points[..., 2], np.hypot(points[..., 0], points[..., 1])))
+    return np.column_stack([lon.ravel(), lat.ravel()]), arcs
+
+
+def _vectors(coords: NDArray[np.float64]) -> NDArray[np.float64]:
+    lon, lat = np.radians(coords).T
+    return np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
+
+
+def _slack(step: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bound, in degrees, how far a great circle leaves a straight step in longitude and latitude.
+
+    A step of s radians bows by s²/8 tan(lat) in latitude and s²/8 tan(lat)/cos(lat) in longitude;
+    twice that (steps are not quite even), and 0.1 mm for the arithmetic.
+    """
+    lat = np.radians(np.minimum(lat, 89.9999))
+    return np.degrees(step**2 / 4.0 * np.tan(lat) / np.cos(lat)) + 1e-9
+
+
+def _locate(lon: NDArray[np.float64], lat: NDArray[np.float64], resolution: int) -> Cells:
+    cells = map(h3.latlng_to_cell, lat.tolist(), lon.tolist(), repeat(resolution))
+    return np.fromiter(cells, dtype=np.uint64, count=len(lon))
+
+
+def _boundaries(cells: Cells) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+    """Yield the outlines in chunks: longitudes and latitudes of all vertices, and how many each has."""
+    for start in range(0, len(cells), _CHUNK // 4):
+        rings = list(map(h3.cell_to_boundary, cells[start : start + _CHUNK // 4].tolist()))
+        sizes = np.fromiter(map(len, rings), dtype=np.int64, count=len(rings))
+        flat = chain.from_iterable(chain.from_iterable(rings))
+        lat_lon = np.fromiter(flat, dtype=np.float64, count=2 * int(sizes.sum()))
+        yield np.ascontiguousarray(lat_lon.reshape(-1, 2)[:, ::-1]), sizes
+
+
+def _parent(cells: Cells, resolution: int) -> Cells:
+    """Return H3's parents by their bits: the resolution in bits 52-55, three bits a digit below."""
+    unused = np.uint64((1 << 3 * (15 - resolution)) - 1)
+    return (cells & np.uint64(~(0xF << 52) & 0xFFFFFFFFFFFFFFFF)) | np.uint64(resolution << 52) | unused
+
+
+def _texts(cells: Cells) -> list[str]:
+    """Return the ids as H3 writes them, 15 hexadecimal digits."""
+    digits = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), dtype=np.uint16)
+    text = digits[cells.astype(">u8").view(np.uint8)].view(np.uint8).reshape(-1, 16)[:, 1:]
+    joined = text.tobytes().decode("ascii")
+    return [joined[start : start + 15] for start in range(0, len(joined), 15)]
