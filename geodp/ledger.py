@@ -1,0 +1,499 @@
+"""The budget that survives notebooks, cron jobs, crashes and colleagues.
+
+Every release is paid for in one committed transaction before its noise is drawn. A refusal changes
+nothing; a crash after the debit leaves it spent; a label that was released once is returned from the
+ledger, and costs nothing. Whatever goes wrong with the file or the server ends in an error and no release.
+
+What a ledger cannot do is said in PRIVACY.md: whoever can write the file can raise the ceiling, a
+restored copy is a fresh budget, and two ledgers for one population add up.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from numpy.typing import NDArray
+
+from geodp import tables
+from geodp.accounting import Budget, Ceiling, Charge, amount, amounts, left_amounts, split
+from geodp.blobs import checksum, pack, unpack
+from geodp.errors import LedgerError
+from geodp.refusals import incomplete, other_arguments, other_relation, refusal
+from geodp.statements import describe, draw, ledger_part, release_frame
+from geodp.storage import Connection, open_storage
+from geodp.terms import Terms, check_agreement, make_terms
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Ledger", "Stored", "default_ledger", "require_ledger"]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A release as the ledger keeps it: its columns, and the ledger's part of its record."""
+
+    columns: dict[str, NDArray[Any]]
+    entry: dict[str, Any]
+
+
+class Ledger:
+    """A durable privacy budget for one population, shared by everyone who opens it.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file (SQLite; on a local drive, network drives do not lock), or ``postgresql://...`` (the
+        extra ``postgres``; one ledger for each schema on the search path). With ``eps`` it is created
+        unless it exists; without, it must exist. Everything below is fixed at creation and need not be
+        repeated; what is repeated has to agree.
+    eps, delta : number
+        The ceiling: everything ever released through this ledger together is (eps, delta)-DP.
+        ``delta`` is 0 if left out, and below 1/population (below 1e-3 without one).
+    accountant : {"both", "basic", "zcdp"}
+        Which books are kept (see :mod:`geodp.accounting`); ``"both"`` if left out.
+    selection : number
+        The part of delta that partition selections may spend in the zCDP book; 0 if left out.
+    unit : str
+        What is protected, such as ``"rider"``. A release of another unit is refused.
+    neighboring : {"add_remove_one", "replace_one"}
+        The relation the guarantee is about; the first if left out. A release of the other is refused.
+    control : str
+        The decision this ceiling belongs to, such as ``"DPIA-2026-14"``; in every record.
+    max_eps_per_release : number
+        No single release may cost more.
+    population : int
+        A declared, public number of subjects.
+    tiers : mapping of str to number
+        Audiences and the eps of their releases, such as ``{"public": 0.1, "partner": 0.5}``, all
+        different. A release must then have one of these eps, and its entry names the tier.
+    timeout : float
+        Seconds to wait for another process's transaction; not kept in the ledger.
+
+    Raises
+    ------
+    LedgerError
+        There is no ledger and no ``eps`` to make one, an argument disagrees with the ledger, or the
+        file is locked, damaged, from a newer geodp, or no ledger.
+    ValueError, TypeError
+        An argument is out of range.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(folder.name + "/city.ledger", eps=3)
+    >>> entry = ledger.debit("2026-11-30", "{}", Charge(Fraction(1, 2)), {})
+    >>> ledger
+    Ledger('city.ledger', eps=3, delta=0, accountant='both'): spent eps 0.5, delta 0; 1 debit
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        eps: object = None,
+        delta: object = None,
+        accountant: str | None = None,
+        selection: object = None,
+        unit: str | None = None,
+        neighboring: str | None = None,
+        control: str | None = None,
+        max_eps_per_release: object = None,
+        population: int | None = None,
+        tiers: Mapping[str, object] | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        given = {
+            "eps": eps,
+            "delta": delta,
+            "accountant": accountant,
+            "selection": selection,
+            "unit": unit,
+            "neighboring": neighboring,
+            "control": control,
+            "max_eps_per_release": max_eps_per_release,
+            "population": population,
+            "tiers": tiers,
+        }
+        declared = {name: value for name, value in given.items() if value is not None}
+        self._timeout = timeout
+        self._storage = open_storage(path, timeout)
+        self._terms = self._open(declared)
+
+    @property
+    def name(self) -> str:
+        """The file's or the database's name, as records show it."""
+        return self._storage.name
+
+    @property
+    def ceiling(self) -> Ceiling:
+        """How much may be spent in all, and by which books."""
+        return self._terms.ceiling
+
+    @property
+    def unit(self) -> str | None:
+        """What is protected; None if it was not declared."""
+        return self._terms.unit
+
+    @property
+    def neighboring(self) -> str:
+        """``"add_remove_one"`` or ``"replace_one"``."""
+        return self._terms.neighboring
+
+    @property
+    def control(self) -> str | None:
+        """The decision that the ceiling belongs to."""
+        return self._terms.control
+
+    @property
+    def population(self) -> int | None:
+        """The declared number of subjects."""
+        return self._terms.population
+
+    @property
+    def tiers(self) -> dict[str, Fraction]:
+        """The eps of each tier; empty if there are none."""
+        return dict(self._terms.tiers)
+
+    def check(self, charge: Charge) -> None:
+        """Raise BudgetExceeded if a release of this cost would be refused now; changes nothing."""
+        self._refuse(charge, self._read_total())
+
+    def check_policy(self, *, unit: str | None, neighboring: str | None) -> None:
+        """Raise LedgerError if the ledger is kept for another unit or relation; None is not compared."""
+        for field, said in (("unit", unit), ("neighboring", neighboring)):
+            held = getattr(self, field)
+            if held is not None and said is not None and said != held:
+                raise other_relation(self.name, field, held, said)
+
+    def debit(
+        self,
+        label: str,
+        key: str,
+        charge: Charge,
+        record: Mapping[str, Any],
+        *,
+        retry: bool = False,
+        reason: str | None = None,
+    ) -> int:
+        """Pay for one release in one committed transaction, and return its entry's number.
+
+        Parameters
+        ----------
+        label : str
+            The release's name, used once: 1 to 200 printable characters.
+        key : str
+            The canonical JSON of the release's public arguments.
+        charge : Charge
+            What it costs.
+        record : mapping
+            The public record, plain JSON; ``measurements`` lets :meth:`verify` recompute the cost.
+        retry : bool
+            Pay again for a label whose release was never stored; the first debit stays spent.
+        reason : str, optional
+            A reviewer's reason, published with the record.
+
+        Raises
+        ------
+        BudgetExceeded
+            It does not fit; the ledger is unchanged.
+        IncompleteRelease
+            The label was paid for, its release never stored, and ``retry`` is false.
+        LedgerError
+            The label was released, the record's unit or relation is another, or the ledger fails.
+        """
+        _check_label(label)
+        self.check_policy(unit=record.get("unit"), neighboring=record.get("neighboring"))
+        row = {"label": label, "record": _canonical(record), "reason": reason}
+        with self._storage.transaction(write=True) as connection:
+            self._current(connection)
+            self._check_free(connection, label, key, retry)
+            self._refuse(charge, self._total(connection))
+            number = tables.append(self._storage, connection, self._terms, row, charge)
+            tables.reserve(connection, label, key, number)
+        return number
+
+    def stored(self, label: str, key: str, *, retry: bool = False) -> Stored | None:
+        """Return the release of this label; None if the label is new (or left incomplete, with ``retry``).
+
+        Raises
+        ------
+        LedgerError
+            The label belongs to other arguments, or what is stored is damaged.
+        IncompleteRelease
+            It was paid for, but never stored, and ``retry`` is false.
+        """
+        _check_label(label)
+        with self._storage.transaction(write=False) as connection:
+            self._current(connection)
+            held = tables.release(connection, label)
+            if held is None:
+                return None
+            self._check_key(held, key)
+            part = self._part(tables.entry(connection, held["entry"]))
+        if held["state"] == "released":
+            return Stored(self._columns(held), part)
+        if retry:
+            return None
+        raise incomplete(self.name, part)
+
+    def store(self, entry: int, columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+        """Keep the released columns of an entry, once, and return the ledger's part of the record.
+
+        Raises
+        ------
+        LedgerError
+            A retry has replaced the entry meanwhile, it was stored before, or the ledger fails. The
+            columns must then not be handed out.
+        """
+        blob = pack(columns)
+        with self._storage.transaction(write=True) as connection:
+            self._current(connection)
+            obstacle = tables.finish(connection, entry, blob)
+            if obstacle:
+                raise LedgerError(f"{self.name}: entry {entry} {obstacle}. The columns were not stored.")
+            return self._part(tables.entry(connection, entry))
+
+    def record(self, label: str) -> dict[str, Any]:
+        """Return the record of a release as it was debited, the ledger's part under ``"ledger"``."""
+        _, row = self._find(label)
+        return {**json.loads(row["record"]), "ledger": self._part(row)}
+
+    def releases(self) -> pd.DataFrame:
+        """Return one row for each debit, by entry number; public, like all that a ledger holds.
+
+        Returns
+        -------
+        DataFrame
+            Index ``entry`` (int64). ``label``, ``state`` (``"released"``, ``"reserved"`` or
+            ``"abandoned"``: paid again by a retry), ``tier``, ``reason`` (string), ``time`` (UTC), ``eps``,
+            ``delta``, ``rho`` and, summed up, ``eps_spent``, ``delta_spent``, ``rho_spent`` (float64,
+            rounded up; rho is infinite where unknown).
+        """
+        with self._storage.transaction(write=False) as connection:
+            self._current(connection)
+            rows = tables.entries(connection)
+            states = {held["entry"]: held["state"] for held in tables.releases(connection)}
+        return release_frame(rows, states)
+
+    def spent(self) -> dict[str, float]:
+        """Return what was spent, rounded up: ``eps`` and ``delta`` of book A, ``rho`` of book B.
+
+        Bookkeeping, not the guarantee: what a series guarantees is the ledger's ceiling.
+        """
+        return amounts(self._read_total())
+
+    def remaining(self) -> dict[str, float]:
+        """Return what each book still holds, rounded down: ``eps`` and ``delta`` of book A, ``rho`` of B.
+
+        0 in a book that is closed for good, NaN where the ledger does not keep that book.
+        """
+        return left_amounts(self.ceiling, self._read_total())
+
+    def split(self, k: int, *, l1: object = 1, l2: object = 1) -> Budget:
+        """Return the budget of which exactly ``k`` equal releases fit into what is left.
+
+        It is the quietest, for sensitivities ``l1`` and ``l2`` (of a cap of c cells: c and sqrt(c)), of
+        Laplace and Gaussian in book A and Gaussian in book B; ``budget.book`` says which pays. See
+        :func:`geodp.accounting.split`.
+
+        Raises
+        ------
+        ValueError
+            Nothing is left, or the ledger's controls forbid a release of that eps.
+        """
+        budget = split(self.ceiling, self._read_total(), k, l1, l2)
+        objection = self._terms.objection(Charge(budget.eps, budget.delta, budget.rho))
+        if objection:
+            raise ValueError(f"{self.name} {objection}.")
+        return budget
+
+    def verify(self, frame: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Return what disagrees in the ledger, or between a released ``frame`` and the ledger.
+
+        Every entry's cost is recomputed from its record, totals and checksums are, and debits and
+        stored releases are matched one to one. It finds slips and damage; whoever can write the file
+        can also write checksums that match.
+
+        Parameters
+        ----------
+        frame : DataFrame, optional
+            A release; its numbers are compared with those stored under its label.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``entry`` (Int64), ``label`` and ``problem`` (string); no rows: all is well.
+        """
+        from geodp.reconcile import label_of, verify_frame, verify_ledger
+
+        if frame is not None:
+            return verify_frame(frame, self._read(label_of(frame)))
+        with self._storage.transaction(write=False) as connection:
+            self._current(connection)
+            return verify_ledger(self._storage, connection, self._terms)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the share of each ceiling that was spent, entry by entry (needs the extra ``plot``)."""
+        return draw(self.releases(), self.ceiling, self.name, ax)
+
+    def __repr__(self) -> str:
+        head = describe(self.name, self.ceiling)
+        try:
+            with self._storage.transaction(write=False) as connection:
+                count, total, _ = tables.last(self._storage, connection)
+        except LedgerError:
+            return f"{head}: cannot be read"
+        rho = "" if total.rho is None or self.ceiling.rho is None else f", rho {amount(total.rho)}"
+        spent = f"spent eps {amount(total.eps)}, delta {amount(total.delta)}{rho}"
+        return f"{head}: {spent}; {count} debit{'' if count == 1 else 's'}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._storage.secret:
+            raise TypeError("a ledger whose URL holds a password is not pickled; open it where it is needed.")
+        return _reopen, (self._storage.url, self._timeout)
+
+    def _open(self, declared: dict[str, Any]) -> Terms:
+        fresh = make_terms(declared, tables.now()) if "eps" in declared else None
+        terms = self._existing() if fresh is None or self._storage.exists() else None
+        if terms is None:
+            if fresh is None:
+                raise LedgerError(
+                    f"{self.name} is no ledger yet. Create it: Ledger(path, eps=..., delta=...)."
+                )
+            terms = self._create(fresh)
+        check_agreement(terms, declared, self.name)
+        return terms
+
+    def _existing(self) -> Terms | None:
+        with self._storage.transaction(write=False) as connection:
+            return tables.read_terms(self._storage, connection)
+
+    def _create(self, fresh: Terms) -> Terms:
+        with self._storage.transaction(write=True, create=True) as connection:
+            terms = tables.read_terms(self._storage, connection)  # somebody else may have been faster
+            if terms is None:
+                tables.create(self._storage, connection, fresh)
+        return terms or fresh
+
+    def _current(self, connection: Connection) -> None:
+        """Refuse a ledger that was swapped or altered under this object."""
+        if tables.read_terms(self._storage, connection) != self._terms:
+            raise LedgerError(
+                f"{self.name} is not the ledger that was opened: it was replaced or altered. "
+                "Open it again. Nothing was released or spent."
+            )
+
+    def _total(self, connection: Connection) -> Charge:
+        return tables.last(self._storage, connection)[1]
+
+    def _read_total(self) -> Charge:
+        with self._storage.transaction(write=False) as connection:
+            self._current(connection)
+            return self._total(connection)
+
+    def _find(self, label: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        with self._storage.transaction(write=False) as connection:
+            self._current(connection)
+            held = tables.release(connection, label)
+            if held is None:
+                raise LedgerError(f"{self.name} has no release {label!r}. releases() lists them.")
+            return held, tables.entry(connection, held["entry"])
+
+    def _read(self, label: str) -> Stored:
+        held, row = self._find(label)
+        if held["state"] != "released":
+            raise incomplete(self.name, self._part(row))
+        return Stored(self._columns(held), self._part(row))
+
+    def _refuse(self, charge: Charge, spent: Charge) -> None:
+        if not isinstance(charge, Charge):
+            raise TypeError(f"charge must be a Charge, got {type(charge).__name__}.")
+        if charge.eps == 0 and charge.delta == 0:
+            raise ValueError("charge is zero; a release costs something.")
+        if self._terms.objection(charge) or not self.ceiling.allows(spent + charge):
+            raise refusal(self.name, self._terms, spent, charge)
+
+    def _check_free(self, connection: Connection, label: str, key: str, retry: bool) -> None:
+        held = tables.release(connection, label)
+        if held is None:
+            return
+        self._check_key(held, key)
+        if held["state"] == "released":
+            raise LedgerError(
+                f"{self.name} holds the release {label!r} already. Nothing was released or spent."
+            )
+        if not retry:
+            raise incomplete(self.name, self._part(tables.entry(connection, held["entry"])))
+
+    def _check_key(self, held: Mapping[str, Any], key: str) -> None:
+        if held["key"] != key:
+            raise other_arguments(self.name, held["label"], held["key"], key)
+
+    def _part(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return ledger_part(self.name, self._terms, row)
+
+    def _columns(self, held: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        blob = bytes(held["data"] or b"")
+        if checksum(blob) != held["digest"]:
+            raise LedgerError(
+                f"{self.name} is damaged: the release stored as {held['label']!r} is not what was stored. "
+                "verify() tells more."
+            )
+        return unpack(blob)
+
+
+_required = False
+
+
+def require_ledger(required: bool = True) -> None:
+    """Make every release of this process that names no ledger an error (``False``: allow it again).
+
+    With the environment variable GEODP_LEDGER there is no need: it names the ledger that such
+    releases use.
+    """
+    global _required
+    _required = required
+
+
+def default_ledger() -> Ledger | None:
+    """Return the ledger for a release that names none: that of GEODP_LEDGER, or None.
+
+    GEODP_LEDGER holds the path or URL of an existing ledger. Where it is set no release goes uncounted: it
+    is paid there, or, if that ledger cannot be opened, not made.
+
+    Raises
+    ------
+    LedgerError
+        GEODP_LEDGER names no ledger, or :func:`require_ledger` is on and it is not set.
+    """
+    place = os.environ.get("GEODP_LEDGER", "")
+    if place:
+        return Ledger(place)
+    if _required:
+        raise LedgerError(
+            "this release names no ledger, and one is required: give ledger=, or set GEODP_LEDGER."
+        )
+    return None
+
+
+def _reopen(place: str, timeout: float) -> Ledger:
+    return Ledger(place, timeout=timeout)
+
+
+def _canonical(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, sort_keys=True, allow_nan=False, separators=(",", ":"))
+
+
+def _check_label(label: object) -> None:
+    if not isinstance(label, str):
+        raise TypeError(f"label must be a str, got {type(label).__name__}.")
+    if not 0 < len(label) <= 200 or not label.isprintable() or label != label.strip():
+        raise ValueError(f"label must be 1 to 200 printable characters without outer spaces, got {label!r}.")

@@ -1,0 +1,185 @@
+"""Reconciliation: whether a ledger agrees with itself, its records, and what was published.
+
+Costs are recomputed from the measurements in each record, by the mechanisms' theorems and not by the
+code that set the price.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from geodp import tables
+from geodp.accounting import NOTHING, Charge, amount
+from geodp.blobs import checksum, unpack
+from geodp.errors import NotARelease
+from geodp.exact import sqrt_up
+from geodp.storage import Connection, Storage
+from geodp.terms import Terms
+
+if TYPE_CHECKING:
+    from geodp.ledger import Stored
+
+__all__ = ["cost_problem", "label_of", "verify_frame", "verify_ledger"]
+
+Problem = tuple[int | None, str | None, str]
+
+# Prices are computed in double precision; a debit may differ from the recomputed cost by this much.
+_SLACK = 1 + Fraction(1, 10**9)
+
+
+def verify_ledger(storage: Storage, connection: Connection, terms: Terms) -> pd.DataFrame:
+    """Return every disagreement inside the ledger."""
+    rows, held = tables.entries(connection), tables.releases(connection)
+    problems: list[Problem] = [(None, None, line) for line in storage.check(connection)]
+    problems += _chain_problems(rows, terms)
+    problems += _price_problems(rows)
+    problems += _match_problems(rows, held)
+    problems += _blob_problems(connection, held)
+    return _table(problems)
+
+
+def label_of(frame: pd.DataFrame) -> str:
+    """Return the ledger label that a frame's record names."""
+    part = (frame.attrs.get("geodp") or {}).get("ledger")
+    if not isinstance(part, Mapping) or not isinstance(part.get("label"), str):
+        raise NotARelease("this frame names no ledger label; verify(frame) takes a release with its attrs.")
+    return str(part["label"])
+
+
+def verify_frame(frame: pd.DataFrame, stored: "Stored") -> pd.DataFrame:
+    """Return every disagreement between a released frame and what is stored under its label."""
+    part, held = frame.attrs["geodp"]["ledger"], stored.entry
+    found = [
+        f"the frame's record has another {name}" for name in ("id", "entry") if part.get(name) != held[name]
+    ]
+    for name, values in stored.columns.items():
+        problem = _column_problem(frame, name, values)
+        found += [problem] if problem else []
+    return _table([(held["entry"], held["label"], problem) for problem in found])
+
+
+def cost_problem(charge: Charge, measurements: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return what is wrong with the price of these measurements; None if it is right.
+
+    With eps_l the sum of l1/b over the Laplace parts and mu² the sum of l2²/sigma² over the Gaussian
+    ones, the release is (eps_l + e, delta(mu, e))-DP for every e (Balle and Wang 2018) and
+    (eps_l²/2 + mu²/2)-zCDP.
+    """
+    eps_l, mu_squared = Fraction(0), Fraction(0)
+    for one in measurements:
+        scale = Fraction(one["scale"])
+        if one["mechanism"] == "gaussian":
+            mu_squared += Fraction(one["l2_squared"]) / scale**2
+        else:
+            eps_l += Fraction(one["l1"]) / scale
+    rho = (eps_l**2 + mu_squared) / 2
+    if charge.rho is not None and charge.rho < rho:
+        return f"was charged rho {amount(charge.rho)}, costs {amount(rho)}"
+    if charge.eps < eps_l:
+        return f"was charged eps {amount(charge.eps)}, costs {amount(eps_l)}"
+    return _delta_problem(charge, charge.eps - eps_l, mu_squared)
+
+
+def _delta_problem(charge: Charge, eps: Fraction, mu_squared: Fraction) -> str | None:
+    from geodp.mechanisms.calibration import gaussian_delta
+
+    if mu_squared == 0:
+        return None
+    asked = charge.delta - charge.delta_select
+    costs = gaussian_delta(sqrt_up(mu_squared), 1, eps) if eps > 0 else 1.0
+    if Fraction(costs) > asked * _SLACK:
+        return f"was charged delta {amount(asked)}, costs {costs:.6g} at its eps"
+    return None
+
+
+def _chain_problems(rows: list[tables.Row], terms: Terms) -> Iterator[Problem]:
+    """Numbers without gaps, checksums that follow each other, totals that are the sums."""
+    before, total = terms.identity, NOTHING
+    for number, row in enumerate(rows, 1):
+        where = (row["id"], row["label"])
+        if row["id"] != number:
+            yield (*where, f"entry {number} is missing")
+            return
+        if row["digest"] != tables.digest_of(row, before):
+            yield (*where, "the entry's checksum does not match")
+        before, total = row["digest"], total + Charge.from_dict(json.loads(row["charge"]))
+        if Charge.from_dict(json.loads(row["total"])) != total:
+            yield (*where, "the running total is not the sum of the entries")
+        if not terms.ceiling.allows(total):
+            yield (*where, "what was spent is above the ceiling")
+
+
+def _price_problems(rows: list[tables.Row]) -> Iterator[Problem]:
+    for row in rows:
+        charge, record = Charge.from_dict(json.loads(row["charge"])), json.loads(row["record"])
+        said = record.get("charge")
+        if said is not None and Charge.from_dict(said) != charge:
+            yield row["id"], row["label"], "the record states another charge than was debited"
+        problem = _priced(charge, record.get("measurements"))
+        if problem:
+            yield row["id"], row["label"], problem
+
+
+def _priced(charge: Charge, measurements: Any) -> str | None:
+    if not measurements:
+        return "the record lists no measurements, so its cost cannot be recomputed"
+    try:
+        return cost_problem(charge, measurements)
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        return "the record's measurements cannot be read"
+
+
+def _match_problems(rows: list[tables.Row], held: list[tables.Row]) -> Iterator[Problem]:
+    """Each label has one release, and it is its last entry that pays for it."""
+    paying = {row["label"]: row["id"] for row in rows}
+    for release in held:
+        number, label = release["entry"], release["label"]
+        if paying.pop(label, None) != number:
+            yield number, label, "the release is not paid by the last entry of its label"
+        if release["state"] == "reserved":
+            yield number, label, "paid for, but no release is stored (in progress, or stopped)"
+    for label, number in paying.items():
+        yield number, label, "paid for, but its release is missing"
+
+
+def _blob_problems(connection: Connection, held: list[tables.Row]) -> Iterator[Problem]:
+    for release in held:
+        if release["state"] != "released":
+            continue
+        stored = tables.release(connection, release["label"]) or {}
+        blob = bytes(stored.get("data") or b"")
+        if checksum(blob) != release["digest"]:
+            yield release["entry"], release["label"], "the stored columns do not match their checksum"
+            continue
+        try:
+            unpack(blob)
+        except ValueError as error:
+            yield release["entry"], release["label"], str(error)
+
+
+def _column_problem(frame: pd.DataFrame, name: str, values: np.ndarray[Any, Any]) -> str | None:
+    if name in frame.columns:
+        found = frame[name].to_numpy()
+    elif name in frame.index.names:
+        found = frame.index.get_level_values(name).to_numpy()
+    else:
+        return f"column {name!r} is missing from the frame"
+    if len(found) != len(values):
+        return f"column {name!r} has {len(found)} rows, {len(values)} were released"
+    same = (found == values) | (pd.isna(found) & pd.isna(values))
+    return None if bool(np.all(same)) else f"column {name!r} differs from what was released"
+
+
+def _table(problems: list[Problem]) -> pd.DataFrame:
+    numbers, labels, texts = zip(*problems, strict=True) if problems else ((), (), ())
+    return pd.DataFrame(
+        {
+            "entry": pd.array(list(numbers), dtype="Int64"),
+            "label": pd.array(list(labels), dtype="string"),
+            "problem": pd.array(list(texts), dtype="string"),
+        }
+    )

@@ -1,0 +1,182 @@
+"""The ledger's three tables, and every statement that reads or writes them.
+
+Money is only ever added: entries are never updated or deleted, and each carries the running total, so a
+debit reads one row however long the ledger is. A release points at the entry that paid for it last; its
+label and its entry are unique, so one debit cannot serve two releases.
+
+Amounts are exact texts. Entries are numbered and ordered by id; their times are for people, and a clock
+that was set back changes nothing.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from geodp.accounting import NOTHING, Charge
+from geodp.blobs import checksum
+from geodp.errors import LedgerError
+from geodp.storage import Connection, Storage
+from geodp.terms import FORMAT, Terms
+
+__all__ = [
+    "append",
+    "create",
+    "digest_of",
+    "entries",
+    "entry",
+    "finish",
+    "last",
+    "now",
+    "read_terms",
+    "release",
+    "releases",
+    "reserve",
+]
+
+Row = dict[str, Any]
+
+_SCHEMA = (
+    "CREATE TABLE geodp_ledger (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE geodp_entries (
+        id INTEGER PRIMARY KEY, label TEXT NOT NULL, time TEXT NOT NULL,
+        charge TEXT NOT NULL, total TEXT NOT NULL, tier TEXT, reason TEXT,
+        record TEXT NOT NULL, digest TEXT NOT NULL)""",
+    """CREATE TABLE geodp_releases (
+        label TEXT PRIMARY KEY, key TEXT NOT NULL,
+        entry INTEGER NOT NULL UNIQUE REFERENCES geodp_entries (id),
+        state TEXT NOT NULL CHECK (state IN ('reserved', 'released')),
+        stored TEXT, data {blob}, digest TEXT)""",
+)
+_ENTRY = ("id", "label", "time", "charge", "total", "tier", "reason", "record", "digest")
+_RELEASE = ("label", "key", "entry", "state", "stored", "data", "digest")
+
+
+def create(storage: Storage, connection: Connection, terms: Terms) -> None:
+    """Make the tables and write the terms."""
+    for statement in _SCHEMA:
+        connection.execute(statement.format(blob=storage.blob))
+    for name, value in terms.to_rows().items():
+        connection.execute(
+            "INSERT INTO geodp_ledger (name, value) VALUES (:name, :value)", {"name": name, "value": value}
+        )
+
+
+def read_terms(storage: Storage, connection: Connection) -> Terms | None:
+    """Return the terms of the ledger; None if there are no tables yet.
+
+    Raises
+    ------
+    LedgerError
+        They cannot be read, or a newer geodp wrote them.
+    """
+    if not storage.has_table(connection):
+        return None
+    rows: dict[str, str] = dict(connection.execute("SELECT name, value FROM geodp_ledger"))
+    version = rows.get("format", "")
+    if version.isdecimal() and int(version) > FORMAT:
+        raise LedgerError(
+            f"{storage.name} was written by a newer geodp (format {version}; this one reads {FORMAT}). "
+            "Update geodp. Nothing was released or spent."
+        )
+    try:
+        return Terms.from_rows(rows)
+    except (KeyError, ValueError, ZeroDivisionError) as error:
+        raise LedgerError(f"{storage.name} is damaged: its terms cannot be read.") from error
+
+
+def last(storage: Storage, connection: Connection) -> tuple[int, Charge, str | None]:
+    """Return the last entry's number, the running total, and the last entry's digest (None at first)."""
+    rows = connection.execute("SELECT id, total, digest FROM geodp_entries ORDER BY id DESC LIMIT 1")
+    if not rows:
+        return 0, NOTHING, None
+    try:
+        return int(rows[0][0]), Charge.from_dict(json.loads(rows[0][1])), rows[0][2]
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise LedgerError(
+            f"{storage.name} is damaged: what was spent cannot be read. Nothing was released or spent."
+        ) from error
+
+
+def append(storage: Storage, connection: Connection, terms: Terms, row: Row, charge: Charge) -> int:
+    """Write the next entry for ``charge``; ``row`` holds label, record and reason. Return its number."""
+    number, total, before = last(storage, connection)
+    row = row | {
+        "id": number + 1,
+        "time": now(),
+        "charge": json.dumps(charge.to_dict()),
+        "total": json.dumps((total + charge).to_dict()),
+        "tier": terms.tier_of(charge),
+    }
+    row["digest"] = digest_of(row, before or terms.identity)
+    values = ", ".join(f":{name}" for name in _ENTRY)
+    connection.execute(f"INSERT INTO geodp_entries ({', '.join(_ENTRY)}) VALUES ({values})", row)
+    return number + 1
+
+
+def digest_of(row: Mapping[str, Any], before: str) -> str:
+    """Return an entry's checksum, which covers the one of the entry before it."""
+    fields = [row[name] for name in _ENTRY if name != "digest"]
+    return sha256(f"{before}\n{json.dumps(fields)}".encode()).hexdigest()
+
+
+def reserve(connection: Connection, label: str, key: str, number: int) -> None:
+    """Let an entry pay for a label; the reservation that a retry replaces is dropped, its entry kept."""
+    connection.execute(
+        "DELETE FROM geodp_releases WHERE label = :label AND state = 'reserved'", {"label": label}
+    )
+    connection.execute(
+        "INSERT INTO geodp_releases (label, key, entry, state) VALUES (:label, :key, :entry, 'reserved')",
+        {"label": label, "key": key, "entry": number},
+    )
+
+
+def finish(connection: Connection, number: int, blob: bytes) -> str | None:
+    """Store the columns of a reserved entry; return what is in the way, if anything."""
+    values = {"entry": number, "stored": now(), "data": blob, "digest": checksum(blob)}
+    found = connection.execute("SELECT state FROM geodp_releases WHERE entry = :entry", {"entry": number})
+    if not found:
+        return "does not pay for a release, or was replaced by a retry"
+    if found[0][0] != "reserved":
+        return "was stored before"
+    connection.execute(
+        "UPDATE geodp_releases SET state = 'released', stored = :stored, data = :data, digest = :digest "
+        "WHERE entry = :entry",
+        values,
+    )
+    return None
+
+
+def entries(connection: Connection) -> list[Row]:
+    """Return every entry in order."""
+    rows = connection.execute(f"SELECT {', '.join(_ENTRY)} FROM geodp_entries ORDER BY id")
+    return [dict(zip(_ENTRY, row, strict=True)) for row in rows]
+
+
+def entry(connection: Connection, number: int) -> Row:
+    """Return one entry."""
+    rows = connection.execute(f"SELECT {', '.join(_ENTRY)} FROM geodp_entries WHERE id = :id", {"id": number})
+    if not rows:
+        raise LedgerError(f"entry {number} is missing from the ledger; verify() tells more.")
+    return dict(zip(_ENTRY, rows[0], strict=True))
+
+
+def release(connection: Connection, label: str) -> Row | None:
+    """Return the release of a label, its columns included; None if the label is new."""
+    rows = connection.execute(
+        f"SELECT {', '.join(_RELEASE)} FROM geodp_releases WHERE label = :label", {"label": label}
+    )
+    return dict(zip(_RELEASE, rows[0], strict=True)) if rows else None
+
+
+def releases(connection: Connection) -> list[Row]:
+    """Return every release without its columns, by entry."""
+    names = [name for name in _RELEASE if name != "data"]
+    rows = connection.execute(f"SELECT {', '.join(names)} FROM geodp_releases ORDER BY entry")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def now() -> str:
+    """Return the time in UTC, to the microsecond."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
