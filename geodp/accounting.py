@@ -115,28 +115,25 @@ class Budget:
     Attributes
     ----------
     eps, delta : Fraction
-        What each release is charged in book A. For the Laplace mechanism ``delta`` is 0.
-    rho : Fraction or None
-        If set, the noise is calibrated to it (``l2**2 / (2 sigma**2) <= rho``) and book B pays;
-        otherwise the noise is calibrated to ``eps`` and ``delta``.
+        What each release is charged in book A. For the Laplace mechanism ``delta`` is 0, and its
+        scale is calibrated to ``eps``.
+    rho : Fraction
+        What Gaussian noise is calibrated to: ``l2**2 / (2 sigma**2) <= rho``, whichever book pays.
     mechanism : str
         ``"laplace"`` or ``"gaussian"``; part of the budget, because the count holds for it alone.
+    book : str
+        Which book pays: ``"basic"`` or ``"zcdp"``.
     """
 
     eps: Fraction
     delta: Fraction
-    rho: Fraction | None
+    rho: Fraction
     mechanism: str
-
-    @property
-    def book(self) -> str:
-        """Which book pays: ``"basic"`` or ``"zcdp"``."""
-        return "basic" if self.rho is None else "zcdp"
+    book: str = "basic"
 
     def __str__(self) -> str:
-        amounts = f"eps {amount(self.eps)}, delta {amount(self.delta)}"
-        paid = "basic composition pays" if self.rho is None else f"rho {amount(self.rho)}, zCDP pays"
-        return f"Budget of one release: {self.mechanism}, {amounts}; {paid}"
+        amounts = f"eps {amount(self.eps)}, delta {amount(self.delta)}, rho {amount(self.rho)}"
+        return f"Budget of one release: {self.mechanism}, {amounts}; the {self.book} book pays"
 
 
 @dataclass(frozen=True)
@@ -343,14 +340,17 @@ def left_amounts(held: Ceiling, spent: Charge) -> dict[str, float]:
 
 
 def _basic_offers(left: Charge, k: int, l1: Fraction, l2: Fraction) -> list[tuple[float, Budget]]:
-    from geodp.mechanisms.calibration import sigma_for
+    from geodp.mechanisms.calibration import sigma_for, sigma_for_rho
 
     if left.eps == 0:
         return []
     eps, delta = left.eps / k, left.delta / k
-    offers = [(math.sqrt(2) * float(l1 / eps), Budget(eps, Fraction(0), None, "laplace"))]
+    pure = Budget(eps, Fraction(0), round_up(eps**2 / 2), "laplace")
+    offers = [(math.sqrt(2) * float(l1 / eps), pure)]
     if delta > 0:
-        offers.append((sigma_for(l2**2, eps, delta), Budget(eps, delta, None, "gaussian")))
+        # Sigma is proportional to l2, so rho says the same for any sensitivity.
+        rho = _round_down(1 / (2 * Fraction(sigma_for(Fraction(1), eps, delta)) ** 2))
+        offers.append((sigma_for_rho(l2**2, rho), Budget(eps, delta, rho, "gaussian")))
     return offers
 
 
@@ -363,7 +363,7 @@ def _zcdp_offers(held: Ceiling, left: Charge, k: int, l2: Fraction) -> list[tupl
     # The label in book A: the whole of its delta over k, so that more than k cannot fit there.
     delta = (held.delta if held.basic_delta is None else held.basic_delta) / k
     eps = round_up(epsilon_of(rho, delta), 12)
-    return [(sigma_for_rho(l2**2, rho), Budget(eps, delta, rho, "gaussian"))]
+    return [(sigma_for_rho(l2**2, rho), Budget(eps, delta, rho, "gaussian", "zcdp"))]
 
 
 def _round_down(number: Fraction, digits: int = 40) -> Fraction:
