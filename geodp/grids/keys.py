@@ -111,7 +111,7 @@ def _column(frame: pd.DataFrame, key: str | None) -> pd.Index:
     if key in frame.columns:
         if isinstance(column := frame[key], pd.DataFrame):
             raise ValueError(f"the zones have more than one column {key!r}.")
-        named: pd.Index = pd.Index(column.array.copy(), name=key)
+        named: pd.Index = pd.Index(column.array.copy(), dtype=column.dtype, name=key)
         return named
     if key == index.name:
         return index

@@ -101,12 +101,13 @@ def _cut(polygon: shapely.Polygon) -> list[shapely.Polygon]:
 
 def _follow(ring: shapely.LinearRing) -> tuple[_Ring, int]:
     """Return the ring's vertices with longitudes counted on, and how often it goes around the Earth."""
-    xy = shapely.get_coordinates(ring)
-    at_pole = np.abs(xy[:-1, 1]) == 90.0
+    xy = shapely.get_coordinates(ring)[:-1]
+    lat = xy[:, 1]
     # A run of vertices along a pole is one place; only its ends say from where to where it leads.
-    inner = at_pole & np.roll(at_pole, 1) & np.roll(at_pole, -1)
-    xy = xy[:-1][~inner]
-    xy = np.concatenate([xy, xy[:1]])
+    inner = (np.abs(lat) == 90.0) & (lat == np.roll(lat, 1)) & (lat == np.roll(lat, -1))
+    if inner.all():
+        raise ValueError("is not a valid polygon: it has no area.")
+    xy = np.concatenate([xy[~inner], xy[~inner][:1]])
     steps = np.diff(xy[:, 0])
     jumps = np.where(np.abs(steps) > 180.0, np.rint(steps / 360.0), 0.0)
     if (unclear := (jumps != 0) & (np.abs(steps - 360.0 * jumps) > 360.0 - _CLEARLY_AROUND)).any():

@@ -15,7 +15,8 @@ __all__ = ["Tiles", "build_tiles", "candidates"]
 
 _DEPTH = 20  # halvings of each axis: a million columns and rows
 _FULL = 4  # boxes that a leaf may meet before it is split
-_LEAVES = 8  # leaves per box, at most: many equal boxes cannot be told apart by splitting
+_WORTH = 3.4  # listed boxes in the four quarters of a leaf, to each in the leaf, that justify the split
+_PAIRS = 64  # listed boxes for each box, at most
 _RIGHT, _UP = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
 
 _Ints = NDArray[np.int64]
@@ -59,32 +60,28 @@ def build_tiles(boxes: _Floats) -> Tiles:
     >>> sorted(zip(rows.tolist(), members.tolist()))
     [(0, 0), (1, 0), (1, 1)]
     """
-    west, south, east, north = (_steps(boxes, boxes[:, side], side % 2) for side in range(4))
+    steps = tuple(_steps(boxes, boxes[:, side], side % 2) for side in range(4))
     tile_x: _Ints = np.zeros(1, np.int64)
     tile_y: _Ints = np.zeros(1, np.int64)
     tile: _Ints = np.zeros(len(boxes), np.int64)
     member = np.arange(len(boxes))
-    places, members, n_leaves = [], [], 0
-    for level in range(_DEPTH + 1):
-        split = np.bincount(tile, minlength=len(tile_x)) > _FULL
-        if level == _DEPTH or n_leaves + 4 * int(split.sum()) > _LEAVES * len(boxes) + 1024:
+    places, members, n_pairs = [], [], 0
+    for level in range(_DEPTH):
+        below_x, below_y = (2 * tile_x[:, None] + _RIGHT).ravel(), (2 * tile_y[:, None] + _UP).ravel()
+        child, of_child = _children(tile, member, below_x, below_y, steps, _DEPTH - level - 1)
+        counts = np.bincount(tile, minlength=len(tile_x))
+        # Where boxes lie on top of each other, splitting multiplies the lists and shortens none.
+        split = (counts > _FULL) & (np.bincount(child // 4, minlength=len(counts)) <= _WORTH * counts)
+        if level == _DEPTH - 1 or n_pairs + int(split[child // 4].sum()) > _PAIRS * len(boxes) + 4096:
             split[:] = False
-        place = _curve(tile_x, tile_y) << 2 * (_DEPTH - level)
-        stays = ~split[tile]
+        place, stays = _curve(tile_x, tile_y) << 2 * (_DEPTH - level), ~split[tile]
         # Every leaf is listed once with member -1, so that empty ones exist too.
         places += [place[~split], place[tile[stays]]]
         members += [np.full(int((~split).sum()), -1), member[stays]]
-        n_leaves += int((~split).sum())
-        if not split.any():
-            break
-        tile, member = (np.cumsum(split) - 1)[tile[~stays]], np.repeat(member[~stays], 4)
-        tile = (4 * tile[:, None] + np.arange(4)).ravel()
-        tile_x = (2 * tile_x[split][:, None] + _RIGHT).ravel()
-        tile_y = (2 * tile_y[split][:, None] + _UP).ravel()
-        down = _DEPTH - level - 1
-        meets = (west[member] >> down <= tile_x[tile]) & (east[member] >> down >= tile_x[tile])
-        meets &= (south[member] >> down <= tile_y[tile]) & (north[member] >> down >= tile_y[tile])
-        tile, member = tile[meets], member[meets]
+        n_pairs += int(stays.sum())
+        goes, below = split[child // 4], np.repeat(split, 4)
+        tile, member = (np.cumsum(below) - 1)[child[goes]], of_child[goes]
+        tile_x, tile_y = below_x[below], below_y[below]
     return _packed(boxes, np.concatenate(places), np.concatenate(members))
 
 
@@ -111,6 +108,16 @@ def candidates(tiles: Tiles, x: _Floats, y: _Floats) -> tuple[_Ints, _Ints]:
     box, x, y = tiles.boxes[members], x[rows], y[rows]
     within = (box[:, 0] <= x) & (x <= box[:, 2]) & (box[:, 1] <= y) & (y <= box[:, 3])
     return rows[within], members[within]
+
+
+def _children(
+    tile: _Ints, member: _Ints, x: _Ints, y: _Ints, steps: tuple[_Ints, ...], down: int
+) -> tuple[_Ints, _Ints]:
+    """Return the pairs of a quarter tile and a box that meets it, from those of the whole tiles."""
+    child, member = (4 * tile[:, None] + np.arange(4)).ravel(), np.repeat(member, 4)
+    west, south, east, north = (side[member] >> down for side in steps)
+    meets = (west <= x[child]) & (x[child] <= east) & (south <= y[child]) & (y[child] <= north)
+    return child[meets], member[meets]
 
 
 def _packed(boxes: _Floats, places: _Ints, members: _Ints) -> Tiles:
