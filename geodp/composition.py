@@ -178,8 +178,8 @@ def _rdp(parts: Counter[Part], delta: float) -> float:
     from dp_accounting import NeighboringRelation, dp_event
     from dp_accounting.rdp import RdpAccountant
 
-    # The sensitivities carry the neighboring relation; REPLACE_SPECIAL is the one that takes every event.
-    accountant = RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_SPECIAL)
+    # The sensitivities carry the neighboring relation already; this one makes the response a swap of two.
+    accountant = RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_ONE)
     for (kind, parameter, steps), count in parts.items():
         if kind == "gaussian":
             event: Any = dp_event.GaussianDpEvent(parameter)
