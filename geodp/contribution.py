@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from geodp.prf import siphash
 from geodp.subjects import Subjects
 
-__all__ = ["Pairs", "cap_pairs", "choose_rows", "distinct_pairs", "runs"]
+__all__ = ["Pairs", "choose_rows", "distinct_pairs", "runs", "within_cap"]
 
 Ints = NDArray[np.int64]
 
@@ -77,23 +77,19 @@ def distinct_pairs(subject: Ints, key: Ints, inside: NDArray[np.bool_], n_keys: 
     return Pairs(subject, key, rows, first_inside)
 
 
-def cap_pairs(pairs: Pairs, cap: int, subjects: Subjects, secret: bytes) -> Pairs:
-    """Keep at most ``cap`` keys of each subject.
+def within_cap(pairs: Pairs, cap: int, subjects: Subjects, secret: bytes) -> NDArray[np.bool_]:
+    """Mark the pairs to keep: at most ``cap`` of each subject.
 
     Only subjects above the cap are ranked: for all others nothing has to be chosen.
     """
     starts, lengths = runs(pairs.subject)
     over = lengths > cap
-    if not over.any():
-        return pairs
     ranked = np.repeat(over, lengths)
     keep = ~ranked
-    numbers = pairs.subject[starts[over]]
-    digest = np.repeat(subjects.digests(numbers, secret), lengths[over])
-    key = pairs.key[ranked]
-    priority = siphash(secret, digest, key.view(np.uint64))
+    digest = np.repeat(subjects.digests(pairs.subject[starts[over]], secret), lengths[over])
+    priority = siphash(secret, digest, pairs.key[ranked].view(np.uint64))
     keep[ranked] = _lowest(priority, ~pairs.inside[ranked], lengths[over], cap)
-    return pairs.take(keep)
+    return keep
 
 
 def choose_rows(

@@ -340,6 +340,8 @@ def _choose(
         mechanism=mechanism,
         criterion=ways.criterion,
         cells=layout.n_keys,
+        population=layout.policy.population,
+        rho=None if budget is None else budget.rho,
     )
 
 

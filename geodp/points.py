@@ -57,11 +57,9 @@ def lonlat(gdf: gpd.GeoDataFrame) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         Degrees in EPSG:4326, longitudes in [-180, 180). Where ``usable`` is False the values mean nothing.
     usable : bool array, shape (n,)
     """
-    points = gdf.geometry.array
-    x, y = shapely.get_x(points._data), shapely.get_y(points._data)
+    x, y = _coordinates(np.asarray(gdf.geometry.array))
     if not is_lonlat(gdf.crs):
         x, y = _project(x, y, gdf.crs)
-    # Anything but a point has no x: null, empty, a line and POINT (NaN NaN) all end as NaN here.
     usable = np.isfinite(x) & (np.abs(y) <= 90)
     if not usable.all():
         x, y = np.where(usable, x, 0.0), np.where(usable, y, 0.0)
@@ -71,6 +69,16 @@ def lonlat(gdf: gpd.GeoDataFrame) -> tuple[Floats, Floats, NDArray[np.bool_]]:
 def is_lonlat(crs: Any) -> bool:
     """Whether a CRS is EPSG:4326 in longitude, latitude order (OGC:CRS84 included)."""
     return bool(crs.equals(4326, ignore_axis_order=True))
+
+
+def _coordinates(geometry: NDArray[np.object_]) -> tuple[Floats, Floats]:
+    """Return x and y; null, empty, POINT (NaN NaN) and whatever is not a Point all end as NaN."""
+    is_point = shapely.get_type_id(geometry) == shapely.GeometryType.POINT
+    points = geometry if is_point.all() else np.where(is_point, geometry, None)
+    found, row = shapely.get_coordinates(points, return_index=True)
+    xy = np.full((len(geometry), 2), np.nan)
+    xy[row] = found
+    return np.ascontiguousarray(xy[:, 0]), np.ascontiguousarray(xy[:, 1])
 
 
 def _project(x: Floats, y: Floats, crs: Any) -> tuple[Floats, Floats]:

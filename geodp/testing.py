@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NOT_PRIVATE", "Mode", "current", "noiseless", "seeded"]
+__all__ = ["NOT_PRIVATE", "OS_ENTROPY", "Mode", "current", "noiseless", "seeded"]
 
 NOT_PRIVATE = "NOT PRIVATE"
+OS_ENTROPY = "operating-system entropy"
 
 Bits = Callable[[int], NDArray[np.uint64]]
 
@@ -42,13 +43,18 @@ class Mode:
     bits: Bits | None = None
     silent: bool = False
 
+    @property
+    def is_test(self) -> bool:
+        """Whether the release protects nobody."""
+        return self.noise != OS_ENTROPY
+
 
 _mode: ContextVar[Mode | None] = ContextVar("geodp_testing_mode", default=None)
 
 
 def current() -> Mode:
     """Return the mode of a release that starts now: fresh and from the operating system, outside tests."""
-    return _mode.get() or Mode("operating-system entropy", os.urandom(16))
+    return _mode.get() or Mode(OS_ENTROPY, os.urandom(16))
 
 
 @contextmanager

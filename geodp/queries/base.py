@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from geodp.grids.hierarchy import Hierarchy
 from geodp.mechanisms.laws import Law
 from geodp.sensitivity import Norms
 from geodp.subjects import Subjects
@@ -46,6 +47,23 @@ class Layout:
     def n_keys(self) -> int:
         """Number of (cell, slot) keys."""
         return self.domain.n_cells * self.n_slots
+
+    def hierarchy(self) -> Hierarchy:
+        """Return the neighbourhood of the keys: that of their cells, within one slot."""
+        return _within_slots(self.domain.hierarchy(), self.domain.n_cells, self.n_slots)
+
+
+def _within_slots(cells: Hierarchy, n_cells: int, n_slots: int) -> Hierarchy:
+    """Repeat a neighbourhood of cells for every slot; keys are numbered cell by cell."""
+    if n_slots == 1:
+        return cells
+    slot = np.arange(n_slots, dtype=np.int64)
+    curve = np.arange(n_cells, dtype=np.int64) if cells.order is None else cells.order
+    return Hierarchy(
+        tuple((group[:, None] * n_slots + slot).ravel() for group in cells.siblings),
+        tuple((block[:, None] * n_slots + slot).ravel() for block in cells.blocks),
+        (curve * n_slots + slot[:, None]).ravel(),
+    )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from geodp.contribution import cap_pairs, distinct_pairs
+from geodp.contribution import distinct_pairs, within_cap
 from geodp.estimators import estimate, to_integers
 from geodp.queries.base import Ints, Layout, Quantity, Query, Rows
 from geodp.sensitivity import counts
@@ -41,7 +41,7 @@ class Count(Query):
         """Count distinct pairs, at most ``cap`` of each subject."""
         policy = layout.policy
         pairs = distinct_pairs(rows.subject, rows.key, rows.inside, layout.n_keys, policy.rows_per_cell)
-        kept = cap_pairs(pairs, policy.cap, rows.subjects, secret)
+        kept = pairs.take(within_cap(pairs, policy.cap, rows.subjects, secret))
         weights = kept.rows if policy.rows_per_cell > 1 else None
         return {"count": np.bincount(kept.key, weights, layout.n_keys).astype(np.int64)}
 
@@ -49,10 +49,10 @@ class Count(Query):
         """Return count, estimate, noisy_count, lower and upper."""
         (measurement,) = plan.measurements
         measured = noisy["count"]
-        smooth = estimate(measured, measurement.law, plan.estimator, plan.layout.domain.hierarchy())
+        smooth = estimate(measured, measurement.law, plan.estimator, plan.layout.hierarchy())
         lower, upper = interval(measured, measurement.law.halfwidth(0.95))
         return {
-            "count": to_integers(smooth, plan.layout.domain.hierarchy().order),
+            "count": to_integers(smooth, plan.layout.hierarchy().order),
             "estimate": smooth,
             "noisy_count": measured,
             "lower": lower,

@@ -1,0 +1,186 @@
+"""Sums of a column per key, on an integer lattice, with each subject's whole vector bounded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from geodp.contribution import Pairs, choose_rows, distinct_pairs, within_cap
+from geodp.estimators import estimate
+from geodp.exact import exact, exact_positive, plain
+from geodp.lattice import add_up, clip_l1, clip_l2, exponent, to_steps, whole_steps
+from geodp.queries.base import Floats, Ints, Layout, Quantity, Query, Rows
+from geodp.queries.count import interval
+from geodp.sensitivity import Norms, nonnegative_sums, signed_sums
+
+if TYPE_CHECKING:
+    from geodp.grids import Domain
+    from geodp.plans import Plan
+    from geodp.policy import Policy
+
+__all__ = ["Sum", "chosen_pairs", "parse_value_bounds"]
+
+
+@dataclass(frozen=True)
+class Sum(Query):
+    """The sum of a column per key.
+
+    Parameters
+    ----------
+    column : str
+        Numeric column of the frame. Rows without a finite value are left out.
+    value_bounds : two numbers
+        Public (low, high) that each record is clamped to, in the column's unit; low < high.
+    clip : number, optional
+        Bound on the norm of one subject's whole vector of sums: L2 under Gaussian noise, L1 under Laplace.
+        By default what the cap implies, m·B·sqrt(c) or m·B·c with B = max(abs(low), abs(high)), which never
+        changes a value.
+
+    Examples
+    --------
+    >>> Sum("minutes", value_bounds=(0, 120)).reads
+    'minutes'
+    """
+
+    word: ClassVar[str] = "sum"
+    column: str
+    value_bounds: tuple[Any, Any]
+    clip: Any = None
+    low: Fraction = field(init=False, repr=False)
+    high: Fraction = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        low, high = parse_value_bounds(self.value_bounds)
+        clip = None if self.clip is None else exact_positive(self.clip, "clip")
+        for name, value in (("low", low), ("high", high), ("clip", clip), ("value_bounds", (low, high))):
+            object.__setattr__(self, name, value)
+        if not isinstance(self.column, str):
+            raise TypeError(f"column must be the name of a column, got {type(self.column).__name__}.")
+
+    @property
+    def reads(self) -> str:
+        """The column that is added up."""
+        return self.column
+
+    @property
+    def largest(self) -> Fraction:
+        """Largest absolute value of a record."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def j(self) -> int:
+        """The lattice step is 2**-j."""
+        return exponent(self.largest if self.clip is None else self.clip)
+
+    def quantities(self, layout: Layout, mechanism: str) -> tuple[Quantity, ...]:
+        """Return the one vector of sums."""
+        return (Quantity("sum", layout.n_keys, self._norms(layout, mechanism), Fraction(2) ** -self.j),)
+
+    def integers(
+        self, values: Floats | None, lon: Floats, lat: Floats, cell: Ints, domain: "Domain"
+    ) -> Ints:
+        """Clamp each record and round it toward zero to lattice steps."""
+        assert values is not None
+        return to_steps(values, self.low, self.high, Fraction(0), self.j)[:, None]
+
+    def tally(self, rows: Rows, layout: Layout, mechanism: str, secret: bytes) -> dict[str, Ints]:
+        """Add up the rows that count, clip each subject's vector, and add up the subjects."""
+        pairs, sums = chosen_pairs(rows, layout, secret)
+        amounts = sums[:, 0]
+        if self.clip is not None:
+            clipped = clip_l1 if mechanism == "laplace" else clip_l2
+            amounts = clipped(pairs.subject, amounts, whole_steps(self.clip, self.j))
+        return {"sum": add_up(pairs.key, amounts, layout.n_keys)}
+
+    def columns(self, plan: "Plan", noisy: Mapping[str, Ints]) -> dict[str, NDArray[Any]]:
+        """Return sum, noisy_sum, lower and upper, in the column's unit."""
+        (measurement,) = plan.measurements
+        measured = noisy["sum"]
+        step = float(measurement.quantity.step)
+        lower, upper = interval(measured, measurement.law.halfwidth(0.95))
+        shown = measured.astype(np.float64)
+        if self.low >= 0:
+            shown = estimate(measured, measurement.law, plan.estimator, plan.layout.hierarchy())
+        return {"sum": shown * step, "noisy_sum": measured * step, "lower": lower * step, "upper": upper * step}
+
+    def counted(self, policy: "Policy") -> str:
+        """Say what is added up, and how it is bounded."""
+        low, high = plain(self.low), plain(self.high)
+        return (
+            f"{self.column}, each record between {low} and {high}, at most {policy.rows_per_cell} of one "
+            f"{policy.unit} in a cell and {policy.cap} cells"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the query as plain JSON."""
+        return {
+            "query": self.word,
+            "column": self.column,
+            "value_bounds": [plain(self.low), plain(self.high)],
+            "clip": None if self.clip is None else plain(self.clip),
+        }
+
+    def _norms(self, layout: Layout, mechanism: str) -> Norms:
+        """Take the cap's bound, and the clip's where that is smaller."""
+        policy = layout.policy
+        of_cap = nonnegative_sums if self.low >= 0 or self.high <= 0 else signed_sums
+        norms = of_cap(
+            whole_steps(self.largest, self.j), policy.cap, policy.rows_per_cell, layout.n_keys, policy.neighboring
+        )
+        if self.clip is None:
+            return norms
+        clipped = self._clip_norms(layout)
+        if mechanism == "laplace":
+            return Norms(min(norms.l1, clipped.l1), norms.l2_squared)
+        return Norms(norms.l1, min(norms.l2_squared, clipped.l2_squared))
+
+    def _clip_norms(self, layout: Layout) -> Norms:
+        """Return what a clip to norm C allows; proved in PRIVACY.md, table "sums"."""
+        bound = Fraction(whole_steps(self.clip, self.j))
+        if layout.policy.neighboring == "add_remove_one":
+            return Norms(bound, bound**2)
+        one_sign = self.low >= 0 or self.high <= 0
+        if one_sign and layout.n_keys == 1:
+            return Norms(bound, bound**2)
+        return Norms(2 * bound, (2 if one_sign else 4) * bound**2)
+
+
+def parse_value_bounds(value_bounds: object) -> tuple[Fraction, Fraction]:
+    """Return the public bounds of a column's values, exactly.
+
+    Raises
+    ------
+    TypeError
+        An array, a Series or an Index: those come out of frames.
+    ValueError
+        Not two numbers, or low not below high.
+    """
+    if isinstance(value_bounds, np.ndarray | pd.Series | pd.Index):
+        raise TypeError(
+            f"value_bounds is a {type(value_bounds).__name__}. Bounds taken from the rows would show their "
+            "extremes. Type two public numbers: value_bounds=(0, 120)."
+        )
+    if not isinstance(value_bounds, tuple | list) or len(value_bounds) != 2:
+        raise ValueError(f"value_bounds must be two numbers (low, high), got {value_bounds!r}.")
+    low, high = (exact(value, "value_bounds") for value in value_bounds)
+    if not low < high:
+        raise ValueError(f"value_bounds must have low below high, got {value_bounds!r}.")
+    return low, high
+
+
+def chosen_pairs(rows: Rows, layout: Layout, secret: bytes) -> tuple[Pairs, Ints]:
+    """Return the kept pairs and, for each, the sum of the values of its rows that count.
+
+    Counts and sums of one release use the same rows and the same cells.
+    """
+    policy = layout.policy
+    chosen = choose_rows(rows.subject, rows.key, rows.values, policy.rows_per_cell, rows.subjects, secret)
+    pairs = distinct_pairs(rows.subject, rows.key, rows.inside, layout.n_keys, policy.rows_per_cell)
+    pair_of_row = np.repeat(np.arange(len(pairs.key)), pairs.rows)
+    sums = np.column_stack([add_up(pair_of_row, column[chosen], len(pairs.key)) for column in rows.values.T])
+    keep = within_cap(pairs, policy.cap, rows.subjects, secret)
+    return pairs.take(keep), sums[keep]

@@ -1,0 +1,93 @@
+"""Who a row belongs to: CASES pg_diffix #25 and its kin."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geodp.subjects import check_subject_dtype, each_row, subjects
+
+KEY = bytes(16)
+
+
+def groups(column):
+    """Return the partition of usable rows, as sets of positions."""
+    codes = subjects(column).codes
+    return {frozenset(np.flatnonzero(codes == c).tolist()) for c in np.unique(codes[codes >= 0])}
+
+
+def test_pg_diffix_25_rows_without_an_id_are_left_out_and_never_one_person():
+    assert subjects(pd.Series(["u1", None, np.nan, None, "u2"], dtype=object)).codes.tolist() == [0, -1, -1, -1, 1]
+    assert groups(pd.Series([1, "1", 1.0], dtype=object)) == {frozenset({0, 2}), frozenset({1})}
+
+
+def test_booleans_floats_and_containers_are_no_ids():
+    odd = pd.Series([True, 2.5, [1], (1,), {}, float("inf"), pd.NA, pd.NaT, np.bool_(False), 1], dtype=object)
+    assert subjects(odd).codes.tolist() == [-1] * 9 + [0]
+
+
+def test_an_integer_column_with_gaps_keeps_its_ids():
+    assert groups(pd.Series([1, None, 2, 1.0])) == {frozenset({0, 3}), frozenset({2})}
+    assert subjects(pd.Series([2.0**53, 2.5, -np.inf])).codes.tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    "values", [["a", "a\0b", "a\0c"], ["é", "e\u0301"], ["", " "], [2**63, 2**63 + 1, 2**70], [2**53, 2**53 + 1]]
+)
+def test_ids_that_look_alike_are_not_merged(values):
+    assert len(groups(pd.Series(values, dtype=object))) == len(values)
+
+
+ids = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from(["1", "2", "x", ""]), st.booleans(), st.floats())
+
+
+@given(st.lists(ids, max_size=20))
+def test_rows_share_a_subject_exactly_if_their_ids_are_the_same_word(values):
+    def meaning(v):
+        if isinstance(v, bool) or v is None:
+            return None
+        if isinstance(v, float):
+            return ("n", int(v)) if abs(v) < 2**53 and v == int(v) else None
+        return ("n", v) if isinstance(v, int) else ("s", v)
+
+    codes = subjects(pd.Series(values, dtype=object)).codes
+    for i, a in enumerate(values):
+        assert (codes[i] >= 0) == (meaning(a) is not None)
+        for j, b in enumerate(values):
+            if codes[i] >= 0 and codes[j] >= 0:
+                assert (codes[i] == codes[j]) == (meaning(a) == meaning(b))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "Int64", "float64", "object", "uint32"])
+def test_the_digest_of_an_id_is_the_same_in_every_dtype(dtype):
+    column = pd.Series([3, 7], dtype=dtype)
+    got = subjects(column).digests(np.array([0, 1]), KEY)
+    want = subjects(pd.Series([3, 7])).digests(np.array([0, 1]), KEY)
+    assert got.tolist() == want.tolist()
+
+
+def test_the_digest_of_a_text_is_the_same_in_every_dtype_and_differs_from_the_number():
+    want = subjects(pd.Series(["3", "b"], dtype=object)).digests(np.array([0, 1]), KEY)
+    for dtype in ("str", "string", "category"):
+        got = subjects(pd.Series(["3", "b"], dtype=dtype))
+        assert got.digests(np.array([0, 1]), KEY).tolist() == want.tolist()
+    assert want[0] != subjects(pd.Series([3])).digests(np.array([0]), KEY)[0]
+
+
+def test_categories_without_rows_and_missing_ones():
+    column = pd.Series(["a", None, "b"], dtype=pd.CategoricalDtype(["z", "b", "a"]))
+    assert groups(column) == {frozenset({0}), frozenset({2})}
+
+
+@pytest.mark.parametrize("values", [[True, False], pd.to_datetime(["2026-01-01"]), [1 + 2j], pd.to_timedelta([1])])
+def test_a_dtype_that_cannot_hold_ids_is_a_type_error(values):
+    column = pd.Series(values)
+    with pytest.raises(TypeError, match="subject='rider' has dtype"):
+        check_subject_dtype(column.dtype, "rider")
+
+
+def test_no_rows():
+    for dtype in ("object", "int64", "float64", "str", "category"):
+        assert len(subjects(pd.Series([], dtype=dtype)).codes) == 0
+    assert len(each_row(0).codes) == 0
