@@ -19,7 +19,7 @@ def areas_km2(shapes: NDArray[np.object_]) -> NDArray[np.float64]:
     Parameters
     ----------
     shapes : object array of shapely geometries, shape (n,)
-        EPSG:4326 degrees. Edges are straight in degrees. Exact along meridians and parallels (Snyder 1987, equation
+        EPSG:4326, edges straight in degrees. Exact along meridians and parallels (Snyder 1987, equation
         3-12), within 0.1 % on slanting edges.
 
     Examples

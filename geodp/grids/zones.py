@@ -28,7 +28,7 @@ from geodp.grids.tiles import Tiles, build_tiles, candidates
 
 __all__ = ["ZoneDomain", "Zones"]
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 19
 _OVERLAPS = ("first", "count", "raise")
 # Borders drawn twice differ by a hair: what two zones share counts above this part of the smaller one.
 _SLIVER = 1e-6
