@@ -25,6 +25,7 @@ from geodp.exact import ceil_double, exact_positive, whole
 from geodp.mechanisms.precise import precision, real
 
 __all__ = [
+    "GUARD",
     "MAX_NOISE",
     "MAX_SCALE",
     "Bits",
@@ -51,7 +52,7 @@ _Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
 
 # Relative to |position| + scale. At least 1000 times the largest error measured against 60 digits.
-_GUARD = 2.0**-40
+GUARD = 2.0**-40
 # What the unknown further bits can move a position whose 63 bits are at least _FEW, over the scale:
 # at most 1.2533 / _FEW (Mills' ratio at 0), and 1 / _FEW for the logarithm.
 _FEW = 2**44
@@ -68,7 +69,8 @@ class Inversion:
     scale : float
         Its natural length, in steps.
     offset : float
-        Length that cancels in ``position``, so that its error is larger by that much.
+        Length that cancels in ``position``, so that its error is larger by that much; infinite if
+        ``position`` is only a guess.
     digits : int
         Digits that ``survival`` loses.
     position : callable
@@ -246,7 +248,8 @@ def gaussian_tail_inversion(sigma: float, threshold: int) -> Inversion:
         position=lambda u: ndtri_exp(np.log(u) + log_top) * -sigma - start,
         position_of_log=lambda log_u: float(ndtri_exp(log_u + log_top)) * -sigma - start,
         survival=lambda mp, k: _two_tails(mp, threshold + k, sigma) / _two_tails(mp, threshold, sigma),
-        offset=float(threshold),
+        # Beyond 24 sigma ndtri_exp loses digits: an infinite offset leaves every draw to the slow path.
+        offset=float(threshold) if log_top > -300 else math.inf,
         digits=2 * _order(_reciprocal(sigma)) + 2 * _order(float(threshold)),
     )
 
@@ -260,8 +263,8 @@ def _magnitudes(law: Inversion, words: _Integers, bits: Bits) -> _Integers:
     found = np.floor(at)
     # How far each end of the integer is from the nearer end of what the draw may still be.
     room = 0.5 - np.abs(at - found - 0.5)
-    at *= _GUARD
-    at += (law.offset + law.scale) * _GUARD + law.scale * _WIDTH
+    at *= GUARD
+    at += (law.offset + law.scale) * GUARD + law.scale * _WIDTH
     open_ = (room <= at) | (words < _FEW)
     out = np.minimum(found, float(MAX_NOISE)).astype(np.int64)
     for i in np.flatnonzero(open_).tolist():
@@ -281,7 +284,9 @@ def _decide(law: Inversion, word: int, bits: Bits) -> int:
 
 def _place(law: Inversion, number: int, size: int) -> int | None:
     """Return k if all U from ``number / 2^size`` to ``(number + 1) / 2^size`` name it, else None."""
-    digits = int(size * 0.302) + law.digits + 40
+    if number == 0:  # open towards infinity
+        return None
+    digits = int(number.bit_length() * 0.302) + law.digits + 40
     with precision(digits) as mp:
         low, high = mp.ldexp(number, -size), mp.ldexp(number + 1, -size)
         slack = mp.mpf(10) ** (law.digits + 20 - digits)
