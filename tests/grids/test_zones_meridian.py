@@ -126,6 +126,25 @@ def test_edges_that_could_go_either_way_are_refused(width):
         Zones(frame([box(-90, 0, -90 + width, 1)]), "zone_id")
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_coverage_across_180_loses_and_doubles_nobody(seed):
+    rng = np.random.default_rng(seed)
+    extent = box(165, -25, 195, 5)
+    seeds = shapely.multipoints(rng.uniform([165, -25], [195, 5], (150, 2)))
+    plane = shapely.intersection(shapely.get_parts(shapely.voronoi_polygons(seeds, extend_to=extent)), extent)
+    jumping = shapely.transform(plane, lambda xy: np.column_stack([wrap(xy[:, 0]), xy[:, 1]]))
+    lon, lat = rng.uniform(165, 195, 3000), rng.uniform(-25, 5, 3000)
+    expected = shapely.STRtree(plane).query(shapely.points(lon, lat), predicate="intersects")
+    for habit in (plane, jumping):
+        keyed = gpd.GeoDataFrame({"zone_id": range(len(plane))}, geometry=habit, crs=4326)
+        domain = Zones(keyed, "zone_id", overlap="raise").domain()
+        np.testing.assert_array_equal(domain.locate(wrap(lon), lat), expected)
+        corners = np.unique(shapely.get_coordinates(plane), axis=0)
+        rows, _ = domain.locate(wrap(corners[:, 0]), corners[:, 1].copy())
+        assert rows.tolist() == list(range(len(corners)))
+        assert shapely.union_all(domain.geometry()).area == pytest.approx(900)
+
+
 # ---------------------------------------------------------------- poles
 
 
@@ -159,6 +178,18 @@ def test_zones_around_a_pole(sign):
         outline = zones.domain().geometry()[0]
         assert outline.is_valid
         assert all(part.bounds[2] - part.bounds[0] <= 180.0 for part in outline.geoms)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_stars_around_a_pole_against_their_plain_unrolled_outline(seed):
+    rng = np.random.default_rng(seed)
+    steps = rng.dirichlet(np.full(40, 3.0)) * 360.0
+    lon, lat = rng.uniform(-180, 180) + np.cumsum(steps), rng.uniform(55, 75, 40)
+    zone = Polygon(np.column_stack([wrap(lon), lat]))
+    lon, lat = np.append(lon, lon[0] + 360.0), np.append(lat, lat[0])
+    at, height = rng.uniform(-180, 180, 4000), rng.uniform(50, 90, 4000)
+    inside = height > np.interp(lon[0] + (at - lon[0]) % 360.0, lon, lat)
+    assert located(Zones(frame([zone]), "zone_id"), at, height) == np.where(inside, "z0", "").tolist()
 
 
 def test_a_ring_around_a_pole_with_a_hole_over_it_and_one_beside_it():
