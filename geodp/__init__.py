@@ -5,11 +5,12 @@ Importing registers ``gdf.dp`` on every GeoDataFrame:
     heat = trips.dp.heatmap(1.0, 1e-6, subject="rider", cap=4, bounds=(-74.3, 40.4, -73.6, 41.0), grid="h3:8")
 """
 
-from geodp import accessor as _accessor  # registers gdf.dp
+from geodp import accessor as _accessor  # noqa: F401 (registers gdf.dp)
 from geodp import mechanisms, testing
 from geodp._version import __version__
 from geodp.accounting import Budget, Charge, delta_for
-from geodp.calls import heatmap, plan
+from geodp.calls import centroid, heatmap, mean, plan, sum
+from geodp.composition import compose
 from geodp.errors import (
     BoundsWarning,
     BudgetExceeded,
@@ -25,10 +26,11 @@ from geodp.errors import (
 )
 from geodp.grids import H3, Square
 from geodp.grids.zones import Zones
+from geodp.ledger import Ledger, require_ledger
 from geodp.mechanisms import choose_mechanism
 from geodp.plans import Plan
 from geodp.policy import EACH_ROW, Policy
-from geodp.queries import Count
+from geodp.queries import Centroid, Count, Mean, Sum
 from geodp.records import record
 
 __all__ = [
@@ -37,12 +39,15 @@ __all__ = [
     "BoundsWarning",
     "Budget",
     "BudgetExceeded",
+    "Centroid",
     "Charge",
     "Count",
     "GeoDPError",
     "GeoDPWarning",
     "IncompleteRelease",
+    "Ledger",
     "LedgerError",
+    "Mean",
     "NoiseWarning",
     "NotARelease",
     "Plan",
@@ -51,13 +56,19 @@ __all__ = [
     "PrivacyUnitWarning",
     "ReplayWarning",
     "Square",
+    "Sum",
     "Zones",
     "__version__",
+    "centroid",
     "choose_mechanism",
+    "compose",
     "delta_for",
     "heatmap",
+    "mean",
     "mechanisms",
     "plan",
     "record",
+    "require_ledger",
+    "sum",
     "testing",
 ]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from geodp.accounting import Budget
     from geodp.grids import Grid
     from geodp.ledger import Ledger
-    from geodp.plans import Plan
 
 __all__ = ["Accessor"]
 
@@ -32,7 +31,9 @@ class Accessor:
         self._frame = frame
 
     def __repr__(self) -> str:
-        return "<gdf.dp: differentially private maps; gdf.dp(subject=, cap=, bounds=, grid=) configures a view>"
+        return (
+            "<gdf.dp: differentially private maps; gdf.dp(subject=, cap=, bounds=, grid=) configures a view>"
+        )
 
     def __call__(
         self,
@@ -96,28 +97,95 @@ class Accessor:
         reason: str | None = None,
     ) -> gpd.GeoDataFrame:
         """Count people per cell with differential privacy; see :func:`geodp.heatmap`."""
-        return calls.heatmap(
-            self._frame,
-            eps,
-            delta,
-            subject=subject,
-            cap=cap,
-            rows_per_cell=rows_per_cell,
-            contribution=contribution,
-            neighboring=neighboring,
-            population=population,
-            bounds=bounds,
-            outside=outside,
-            grid=grid,
-            by=by,
-            estimator=estimator,
-            return_geometry=return_geometry,
-            mechanism=mechanism,
-            criterion=criterion,
-            strategy=strategy,
-            cells=cells,
-            ledger=ledger,
-            label=label,
-            retry=retry,
-            reason=reason,
-        )
+        arguments = dict(locals())
+        return calls.heatmap(arguments.pop("self")._frame, **arguments)
+
+    def sum(
+        self,
+        column: str,
+        eps: "float | Budget",
+        delta: float = 0,
+        *,
+        value_bounds: Any,
+        clip: Any = None,
+        subject: str | EachRow | None = None,
+        cap: int | str | None = None,
+        rows_per_cell: int = 1,
+        contribution: str = "sample",
+        neighboring: str = "add_remove_one",
+        population: int | None = None,
+        bounds: Any = None,
+        outside: str = "clamp",
+        grid: "Grid | str | None" = None,
+        by: Any = None,
+        estimator: str = "pyramid",
+        return_geometry: bool = True,
+        mechanism: str = "auto",
+        criterion: str = "std",
+        ledger: "Ledger | None" = None,
+        label: str | None = None,
+        retry: bool = False,
+        reason: str | None = None,
+    ) -> gpd.GeoDataFrame:
+        """Add up a column per cell with differential privacy; see :func:`geodp.sum`."""
+        arguments = dict(locals())
+        return calls.sum(arguments.pop("self")._frame, **arguments)
+
+    def mean(
+        self,
+        column: str,
+        eps: "float | Budget",
+        delta: float = 0,
+        *,
+        value_bounds: Any,
+        subject: str | EachRow | None = None,
+        cap: int | str | None = None,
+        rows_per_cell: int = 1,
+        contribution: str = "sample",
+        neighboring: str = "add_remove_one",
+        population: int | None = None,
+        bounds: Any = None,
+        outside: str = "clamp",
+        grid: "Grid | str | None" = None,
+        by: Any = None,
+        estimator: str = "pyramid",
+        return_geometry: bool = True,
+        mechanism: str = "auto",
+        criterion: str = "std",
+        ledger: "Ledger | None" = None,
+        label: str | None = None,
+        retry: bool = False,
+        reason: str | None = None,
+    ) -> gpd.GeoDataFrame:
+        """Average a column per cell with differential privacy; see :func:`geodp.mean`."""
+        arguments = dict(locals())
+        return calls.mean(arguments.pop("self")._frame, **arguments)
+
+    def centroid(
+        self,
+        eps: "float | Budget",
+        delta: float = 0,
+        *,
+        n: int | None = None,
+        subject: str | EachRow | None = None,
+        cap: int | str | None = None,
+        rows_per_cell: int = 1,
+        contribution: str = "sample",
+        neighboring: str = "add_remove_one",
+        population: int | None = None,
+        bounds: Any = None,
+        outside: str = "clamp",
+        grid: "Grid | str | None" = None,
+        by: Any = None,
+        estimator: str = "pyramid",
+        return_geometry: bool = True,
+        mechanism: str = "auto",
+        criterion: str = "std",
+        ledger: "Ledger | None" = None,
+        label: str | None = None,
+        retry: bool = False,
+        reason: str | None = None,
+    ) -> gpd.GeoDataFrame:
+        """Return the mean place per cell with differential privacy; see :func:`geodp.centroid`."""
+        arguments = dict(locals())
+        return calls.centroid(arguments.pop("self")._frame, **arguments)

@@ -6,14 +6,14 @@ import geopandas as gpd
 
 from geodp.plans import Plan, Ways, make_plan
 from geodp.policy import EachRow, Policy
-from geodp.queries import Count, Query
+from geodp.queries import Centroid, Count, Mean, Query, Sum
 
 if TYPE_CHECKING:
     from geodp.accounting import Budget
     from geodp.grids import Grid
     from geodp.ledger import Ledger
 
-__all__ = ["heatmap", "plan"]
+__all__ = ["centroid", "heatmap", "mean", "plan", "sum"]
 
 
 def heatmap(
@@ -174,6 +174,321 @@ def heatmap(
         criterion=criterion,
         strategy=strategy,
         cells=cells,
+    )
+    return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+
+
+def sum(
+    gdf: gpd.GeoDataFrame,
+    column: str,
+    eps: "float | Budget",
+    delta: float = 0,
+    *,
+    value_bounds: Any,
+    clip: Any = None,
+    # who
+    subject: str | EachRow | None = None,
+    cap: int | str | None = None,
+    rows_per_cell: int = 1,
+    contribution: str = "sample",
+    neighboring: str = "add_remove_one",
+    population: int | None = None,
+    # where
+    bounds: Any = None,
+    outside: str = "clamp",
+    grid: "Grid | str | None" = None,
+    # what
+    by: Any = None,
+    estimator: str = "pyramid",
+    return_geometry: bool = True,
+    # how
+    mechanism: str = "auto",
+    criterion: str = "std",
+    # books
+    ledger: "Ledger | None" = None,
+    label: str | None = None,
+    retry: bool = False,
+    reason: str | None = None,
+) -> gpd.GeoDataFrame:
+    """Add up a column per cell, with differential privacy.
+
+    Each record is clamped to ``value_bounds`` and rounded toward zero to a lattice; each subject's whole
+    vector over cells is bounded; integers are added, and integer noise is drawn on the lattice.
+
+    Parameters
+    ----------
+    gdf : GeoDataFrame
+        Points in any CRS. Rows without a finite value are left out too.
+    column : str
+        Numeric column to add up.
+    eps, delta : float
+        Budget, as in :func:`geodp.heatmap`.
+    value_bounds : two numbers
+        Public (low, high) of one record, in the column's unit. Never taken from the rows.
+    clip : number, optional
+        Bound on the norm of one subject's vector: L2 under Gaussian noise, L1 under Laplace. By default what
+        the cap implies, which changes no value; a smaller clip trades bias for less noise.
+    subject, cap, rows_per_cell, contribution, neighboring, population
+        Who is protected, as in :func:`geodp.heatmap`. The cap comes before any clip.
+    bounds, outside, grid
+        Where, as in :func:`geodp.heatmap`.
+    by, estimator, return_geometry, mechanism, criterion
+        What and how, as in :func:`geodp.heatmap`.
+    ledger, label, retry, reason
+        The books, as in :func:`geodp.heatmap`.
+
+    Returns
+    -------
+    GeoDataFrame
+        As :func:`geodp.heatmap`, with columns
+
+        sum : float64
+            Made for the map; non-negative where the values are.
+        noisy_sum : float64
+            The measurement: signed, the one to add up.
+        lower, upper : float64
+            95 % interval of the noise around ``noisy_sum``, uncut.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A bad argument, or a frame whose schema does not fit; before anything is spent.
+
+    Notes
+    -----
+    With B = max(abs(low), abs(high)) one subject more or less moves the sums by L1 = m·B·c' and
+    L2 = m·B·sqrt(c'). Values in [10, 20] move a sum by 20, not 10. Under ``replace_one`` values of one sign
+    give what counts give, and signed values twice both norms.
+
+    Examples
+    --------
+    >>> points = gpd.points_from_xy([-73.99, -73.98, -73.95], [40.73, 40.75, 40.78])
+    >>> trips = gpd.GeoDataFrame({"rider": ["a", "a", "b"], "minutes": [5, 20, 9]}, geometry=points, crs=4326)
+    >>> total = sum(trips, "minutes", 1.0, value_bounds=(0, 120), subject="rider", cap=1,
+    ...             bounds=(-74.1, 40.6, -73.8, 40.9), grid="h3:5")
+    >>> total["noisy_sum"].dtype
+    dtype('float64')
+    """
+    chosen = plan(
+        eps,
+        delta,
+        query=Sum(column, value_bounds, clip),
+        subject=subject,
+        cap=cap,
+        rows_per_cell=rows_per_cell,
+        contribution=contribution,
+        neighboring=neighboring,
+        population=population,
+        bounds=bounds,
+        outside=outside,
+        grid=grid,
+        by=by,
+        estimator=estimator,
+        return_geometry=return_geometry,
+        mechanism=mechanism,
+        criterion=criterion,
+    )
+    return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+
+
+def mean(
+    gdf: gpd.GeoDataFrame,
+    column: str,
+    eps: "float | Budget",
+    delta: float = 0,
+    *,
+    value_bounds: Any,
+    # who
+    subject: str | EachRow | None = None,
+    cap: int | str | None = None,
+    rows_per_cell: int = 1,
+    contribution: str = "sample",
+    neighboring: str = "add_remove_one",
+    population: int | None = None,
+    # where
+    bounds: Any = None,
+    outside: str = "clamp",
+    grid: "Grid | str | None" = None,
+    # what
+    by: Any = None,
+    estimator: str = "pyramid",
+    return_geometry: bool = True,
+    # how
+    mechanism: str = "auto",
+    criterion: str = "std",
+    # books
+    ledger: "Ledger | None" = None,
+    label: str | None = None,
+    retry: bool = False,
+    reason: str | None = None,
+) -> gpd.GeoDataFrame:
+    """Average a column per cell, with differential privacy.
+
+    A centred sum and a count of the same sampled rows are measured in one joint release; the split of the
+    budget makes the mean's error small.
+
+    Parameters
+    ----------
+    gdf : GeoDataFrame
+        Points in any CRS. Rows without a finite value are left out too.
+    column : str
+        Numeric column to average.
+    eps, delta : float
+        Budget of the whole release, as in :func:`geodp.heatmap`.
+    value_bounds : two numbers
+        Public (low, high) of one record, in the column's unit. Never taken from the rows.
+    subject, cap, rows_per_cell, contribution, neighboring, population
+        Who is protected, as in :func:`geodp.heatmap`. The cap comes before any clip.
+    bounds, outside, grid
+        Where, as in :func:`geodp.heatmap`.
+    by, estimator, return_geometry, mechanism, criterion
+        What and how, as in :func:`geodp.heatmap`.
+    ledger, label, retry, reason
+        The books, as in :func:`geodp.heatmap`.
+
+    Returns
+    -------
+    GeoDataFrame
+        As :func:`geodp.heatmap`, with columns
+
+        mean : float64
+            Within the bounds and finite everywhere; cells that are mostly noise are drawn to the overall mean.
+        lower, upper : float64
+            95 % interval of the noise around the mean, from the exact joint law; the whole range where the
+            count is lost in its noise. It covers noise, not the cap.
+        count : int64
+            Made for the map.
+        noisy_sum, noisy_count : float64, int64
+            The measurements: of a region, the mean is the ratio of their sums.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A bad argument, or a frame whose schema does not fit; before anything is spent.
+
+    Examples
+    --------
+    >>> points = gpd.points_from_xy([-73.99, -73.98, -73.95], [40.73, 40.75, 40.78])
+    >>> trips = gpd.GeoDataFrame({"rider": ["a", "a", "b"], "minutes": [5, 20, 9]}, geometry=points, crs=4326)
+    >>> dwell = mean(trips, "minutes", 1.0, value_bounds=(0, 120), subject="rider", cap=1,
+    ...              bounds=(-74.1, 40.6, -73.8, 40.9), grid="h3:5")
+    >>> bool(dwell["mean"].between(0, 120).all())
+    True
+    """
+    chosen = plan(
+        eps,
+        delta,
+        query=Mean(column, value_bounds),
+        subject=subject,
+        cap=cap,
+        rows_per_cell=rows_per_cell,
+        contribution=contribution,
+        neighboring=neighboring,
+        population=population,
+        bounds=bounds,
+        outside=outside,
+        grid=grid,
+        by=by,
+        estimator=estimator,
+        return_geometry=return_geometry,
+        mechanism=mechanism,
+        criterion=criterion,
+    )
+    return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+
+
+def centroid(
+    gdf: gpd.GeoDataFrame,
+    eps: "float | Budget",
+    delta: float = 0,
+    *,
+    n: int | None = None,
+    # who
+    subject: str | EachRow | None = None,
+    cap: int | str | None = None,
+    rows_per_cell: int = 1,
+    contribution: str = "sample",
+    neighboring: str = "add_remove_one",
+    population: int | None = None,
+    # where
+    bounds: Any = None,
+    outside: str = "clamp",
+    grid: "Grid | str | None" = None,
+    # what
+    by: Any = None,
+    estimator: str = "pyramid",
+    return_geometry: bool = True,
+    # how
+    mechanism: str = "auto",
+    criterion: str = "std",
+    # books
+    ledger: "Ledger | None" = None,
+    label: str | None = None,
+    retry: bool = False,
+    reason: str | None = None,
+) -> gpd.GeoDataFrame:
+    """Return the mean place of the people in each zone or cell, or in the whole box.
+
+    Parameters
+    ----------
+    gdf : GeoDataFrame
+        Points in any CRS.
+    eps, delta : float
+        Budget of the whole release, as in :func:`geodp.heatmap`.
+    n : int, optional
+        Public number of people, for one centroid over the box with ``cap=1``: then no budget goes into
+        counting them.
+    subject, cap, rows_per_cell, contribution, neighboring, population
+        Who is protected, as in :func:`geodp.heatmap`. The cap comes before any clip.
+    bounds, outside, grid
+        Where, as in :func:`geodp.heatmap`; without a grid the whole box is one cell.
+    by, estimator, return_geometry, mechanism, criterion
+        What and how, as in :func:`geodp.heatmap`.
+    ledger, label, retry, reason
+        The books, as in :func:`geodp.heatmap`.
+
+    Returns
+    -------
+    GeoDataFrame
+        One point per cell, EPSG:4326, with columns ``lon``, ``lat``, ``error_m`` (metres within which the
+        centroid of the sampled points lies at 95 %), and ``count`` and ``noisy_count`` unless ``n`` is given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A bad argument, or a frame whose schema does not fit; before anything is spent.
+
+    Notes
+    -----
+    Each record is a vector from the middle of its cell's box over the half-diagonal, of length at most 1:
+    L2 = m·sqrt(c') for the pair of coordinates, jointly with the count.
+
+    Examples
+    --------
+    >>> points = gpd.points_from_xy([-73.99, -73.98, -73.95], [40.73, 40.75, 40.78])
+    >>> trips = gpd.GeoDataFrame({"rider": ["a", "a", "b"]}, geometry=points, crs=4326)
+    >>> middle = centroid(trips, 1.0, subject="rider", cap=1, bounds=(-74.1, 40.6, -73.8, 40.9))
+    >>> middle.geom_type.tolist()
+    ['Point']
+    """
+    chosen = plan(
+        eps,
+        delta,
+        query=Centroid(n),
+        subject=subject,
+        cap=cap,
+        rows_per_cell=rows_per_cell,
+        contribution=contribution,
+        neighboring=neighboring,
+        population=population,
+        bounds=bounds,
+        outside=outside,
+        grid=grid,
+        by=by,
+        estimator=estimator,
+        return_geometry=return_geometry,
+        mechanism=mechanism,
+        criterion=criterion,
     )
     return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
 

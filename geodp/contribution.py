@@ -46,7 +46,9 @@ class Pairs:
         return Pairs(self.subject[keep], self.key[keep], self.rows[keep], self.inside[keep])
 
 
-def distinct_pairs(subject: Ints, key: Ints, inside: NDArray[np.bool_], n_keys: int, rows_per_cell: int) -> Pairs:
+def distinct_pairs(
+    subject: Ints, key: Ints, inside: NDArray[np.bool_], n_keys: int, rows_per_cell: int
+) -> Pairs:
     """Return the distinct pairs of rows, each with its number of rows up to ``rows_per_cell``.
 
     Parameters
@@ -109,7 +111,11 @@ def choose_rows(
     int64 array
         Positions of the chosen rows, sorted by subject and key.
     """
-    digest = subjects.digests(np.arange(len(subjects.ids)), secret)[subject] if len(subject) else subject.view(np.uint64)
+    digest = (
+        subjects.digests(np.arange(len(subjects.ids)), secret)[subject]
+        if len(subject)
+        else subject.view(np.uint64)
+    )
     columns = [np.ascontiguousarray(column).view(np.uint64) for column in values.T]
     priority = siphash(secret, digest, key.view(np.uint64), *columns)
     order = np.lexsort((*values.T, priority, key, subject))

@@ -1,5 +1,6 @@
 """Plans and records as people read them: one list of rows, printed as text or as a table."""
 
+from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ def plan_rows(plan: "Plan") -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("", f"Plan: {_title(plan)}; reads no data")]
     rows += [("protects", _protects(plan)), ("where", _where(plan)), ("cells", _cells(plan))]
     rows += [("asked", _budget(plan.eps, plan.delta)), ("spends", _spends(plan))]
-    rows += _comparison(plan.choice)
+    rows += _comparison(plan)
     rows += [("chosen", _chosen(plan.choice))]
     rows += _readable(plan)
     rows += [("ledger", "none in the plan: without ledger= a release is not counted")]
@@ -97,28 +98,31 @@ def _spends(plan: "Plan") -> str:
     return _budget(charge.eps, charge.delta) + saved + parts
 
 
-def _comparison(choice: MechanismChoice) -> list[tuple[str, ...]]:
-    """Both mechanisms side by side; the winner has the arrow."""
-    laplace, gaussian = choice.laplace, choice.gaussian
-    classic = f"{choice.classic_sigma:.2f}" if choice.classic_sigma is not None else ""
+def _comparison(plan: "Plan") -> list[tuple[str, ...]]:
+    """Both mechanisms side by side, in the unit of the result; the winner has the arrow."""
+    choice, step = plan.choice, float(plan.measurements[0].quantity.step)
+    classic = "" if choice.classic_sigma is None else _number(choice.classic_sigma * step)
 
-    def row(label: str, cell: Any, reference: str = "") -> tuple[str, ...]:
-        return (label, *(_cell(figures, cell) for figures in (laplace, gaussian)), reference)
+    def row(label: str, cell: Callable[[Figures], str], reference: str = "") -> tuple[str, ...]:
+        return (label, *(_cell(figures, cell) for figures in (choice.laplace, choice.gaussian)), reference)
 
     heads = ["discrete Laplace", "Gaussian"]
     heads[0 if choice.mechanism == "laplace" else 1] += " <-"
-    textbook = "(textbook Gaussian)" if classic else ""
     return [
-        ("", *heads, textbook),
-        row("std", lambda f: f"{f.std:,.2f}", classic),
-        row("95 % of cells", lambda f: f"within {f.halfwidth:,}"),
-        row("worst of all", lambda f: f"about {f.worst:,.0f}" if f.worst is not None else ""),
+        ("", *heads, "(textbook Gaussian)" if classic else ""),
+        row("std", lambda f: _number(f.std * step), classic),
+        row("95 % of cells", lambda f: f"within {_number(f.halfwidth * step)}"),
+        row("worst of all", lambda f: "" if f.worst is None else f"about {f.worst * step:,.0f}"),
         row("zCDP, rho", lambda f: f"{float(f.rho):.3g}"),
     ]
 
 
-def _cell(figures: Figures | None, cell: Any) -> str:
-    return "not possible" if figures is None else str(cell(figures))
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:,.2f}"
+
+
+def _cell(figures: Figures | None, cell: Callable[[Figures], str]) -> str:
+    return "not possible" if figures is None else cell(figures)
 
 
 def _chosen(choice: MechanismChoice) -> str:
@@ -135,7 +139,10 @@ def _readable(plan: "Plan") -> list[tuple[str, ...]]:
     chance = float(leading.law.sf(h)) * size
     safe = leading.law.quantile_sf(0.05, size)
     return [
-        ("readable", f"a cell needs more than {h:,} to differ from zero; about {chance:,.0f} empty cells pass that by chance"),
+        (
+            "readable",
+            f"a cell needs more than {h:,} to differ from zero; about {chance:,.0f} empty cells pass that by chance",
+        ),
         ("", f"{safe:,} or more: safe over the whole map (95 %)"),
     ]
 

@@ -15,7 +15,7 @@ from geodp.accounting import Budget, Charge
 from geodp.bounds import WORLD, Box
 from geodp.errors import BoundsWarning, NoiseWarning, PopulationWarning, PrivacyUnitWarning, warn
 from geodp.exact import exact, exact_delta, exact_positive
-from geodp.grids import Grid, finest_h3
+from geodp.grids import finest_h3
 from geodp.mechanisms.calibration import rho_of, scale_for, sigma_for, sigma_for_rho
 from geodp.mechanisms.choice import MechanismChoice, decide
 from geodp.mechanisms.laws import DiscreteLaplace, Law, RoundedGaussian
@@ -143,7 +143,7 @@ class Plan:
 
     @property
     def scale(self) -> float:
-        """b of the Laplace or sigma of the Gaussian, in the leading quantity's unit."""
+        """B of the Laplace or sigma of the Gaussian, in the leading quantity's unit."""
         leading = self.measurements[0]
         return leading.scale * float(leading.quantity.step)
 
@@ -260,7 +260,7 @@ def make_plan(
     budget = eps if isinstance(eps, Budget) else None
     asked_eps, asked_delta = _asked(eps, delta)
     _check_delta(asked_delta, policy.population)
-    settled, default_grid = _settle(policy)
+    settled, default_grid = _settle(policy, query)
     levels = slots(by)
     _check_size(settled, len(levels), default_grid)
     layout = _layout(settled, levels)
@@ -296,12 +296,13 @@ def _check_delta(delta: Fraction, population: int | None) -> None:
         )
 
 
-def _settle(policy: Policy) -> tuple[Policy, bool]:
+def _settle(policy: Policy, query: Query) -> tuple[Policy, bool]:
     """Fill in the public defaults: the whole world, and the finest H3 grid of at most 10,000 cells."""
-    if isinstance(policy.grid, Grid) and not policy.grid.needs_bounds:
-        return policy, False
+    grid = policy.grid or query.default_grid()
+    if grid is not None and not grid.needs_bounds:
+        return replace(policy, grid=grid), False
     box = policy.bounds or WORLD
-    return replace(policy, bounds=box, grid=policy.grid or finest_h3(box)), policy.grid is None
+    return replace(policy, bounds=box, grid=grid or finest_h3(box)), grid is None
 
 
 def _check_size(policy: Policy, n_slots: int, default_grid: bool) -> None:
@@ -401,5 +402,3 @@ def _warn(policy: Policy, plan: Plan) -> None:
             f"lose all protection. geodp.delta_for({policy.population}) keeps it below 0.01.",
             PopulationWarning,
         )
-
-

@@ -124,17 +124,14 @@ def saturating_add(exact: Ints, noise: Ints) -> Ints:
 
 def finish(plan: "Plan", columns: Mapping[str, NDArray[Any]], record: dict[str, Any]) -> gpd.GeoDataFrame:
     """Lay the released columns out on the plan's public rows."""
-    domain = plan.layout.domain
-    n_slots = len(plan.slots)
     data = dict(columns)
     if plan.policy.outside == "clamp" and plan.policy.bounds is not None:
-        data["edge"] = np.repeat(domain.edge, n_slots)
+        data["edge"] = np.repeat(plan.layout.domain.edge, len(plan.slots))
     index = plan.index
     if not plan.ways.return_geometry:
         frame: Any = pd.DataFrame(data, index=index)
     else:
-        outlines = np.repeat(domain.geometry(), n_slots) if n_slots > 1 else domain.geometry()
-        geometry = gpd.array.GeometryArray(outlines, crs=4326)
+        geometry = gpd.array.GeometryArray(plan.query.geometry(plan.layout, columns), crs=4326)
         frame = gpd.GeoDataFrame(data, index=index, geometry=gpd.GeoSeries(geometry, index=index))
     frame.attrs["geodp"] = record
     return frame

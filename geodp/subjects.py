@@ -154,4 +154,6 @@ def _number_digests(ids: NDArray[np.int64], key: bytes) -> NDArray[np.uint64]:
 def _text_digest(value: object, key: bytes) -> int:
     """Return 64 keyed bits of one id; text and long numbers keep apart by their first letter."""
     text = f"s{value}" if isinstance(value, str) else f"i{value}"
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest(), "little")
+    return int.from_bytes(
+        blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest(), "little"
+    )

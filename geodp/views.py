@@ -8,7 +8,7 @@ import geopandas as gpd
 from geodp.plans import Plan, Ways, make_plan
 from geodp.points import check_points
 from geodp.policy import Policy
-from geodp.queries import Count, Query
+from geodp.queries import Centroid, Count, Mean, Query, Sum
 from geodp.release import check_subject
 
 if TYPE_CHECKING:
@@ -101,4 +101,100 @@ class View:
             cells=cells,
             return_geometry=return_geometry,
         )
-        return chosen.release(self._frame, ledger=self.ledger, label=label, retry=retry, reason=reason)
+        return self._release(chosen, label, retry, reason)
+
+    def sum(
+        self,
+        column: str,
+        eps: "float | Budget",
+        delta: float = 0,
+        *,
+        value_bounds: Any,
+        clip: Any = None,
+        by: Any = None,
+        grid: "Grid | str | None" = None,
+        mechanism: str = "auto",
+        criterion: str = "std",
+        estimator: str = "pyramid",
+        label: str | None = None,
+        retry: bool = False,
+        reason: str | None = None,
+        return_geometry: bool = True,
+    ) -> gpd.GeoDataFrame:
+        """Add up a column per cell with differential privacy; see :func:`geodp.sum`."""
+        chosen = self.plan(
+            eps,
+            delta,
+            query=Sum(column, value_bounds, clip),
+            by=by,
+            grid=grid,
+            mechanism=mechanism,
+            criterion=criterion,
+            estimator=estimator,
+            return_geometry=return_geometry,
+        )
+        return self._release(chosen, label, retry, reason)
+
+    def mean(
+        self,
+        column: str,
+        eps: "float | Budget",
+        delta: float = 0,
+        *,
+        value_bounds: Any,
+        by: Any = None,
+        grid: "Grid | str | None" = None,
+        mechanism: str = "auto",
+        criterion: str = "std",
+        estimator: str = "pyramid",
+        label: str | None = None,
+        retry: bool = False,
+        reason: str | None = None,
+        return_geometry: bool = True,
+    ) -> gpd.GeoDataFrame:
+        """Average a column per cell with differential privacy; see :func:`geodp.mean`."""
+        chosen = self.plan(
+            eps,
+            delta,
+            query=Mean(column, value_bounds),
+            by=by,
+            grid=grid,
+            mechanism=mechanism,
+            criterion=criterion,
+            estimator=estimator,
+            return_geometry=return_geometry,
+        )
+        return self._release(chosen, label, retry, reason)
+
+    def centroid(
+        self,
+        eps: "float | Budget",
+        delta: float = 0,
+        *,
+        n: int | None = None,
+        by: Any = None,
+        grid: "Grid | str | None" = None,
+        mechanism: str = "auto",
+        criterion: str = "std",
+        estimator: str = "pyramid",
+        label: str | None = None,
+        retry: bool = False,
+        reason: str | None = None,
+        return_geometry: bool = True,
+    ) -> gpd.GeoDataFrame:
+        """Return the mean place per cell with differential privacy; see :func:`geodp.centroid`."""
+        chosen = self.plan(
+            eps,
+            delta,
+            query=Centroid(n),
+            by=by,
+            grid=grid,
+            mechanism=mechanism,
+            criterion=criterion,
+            estimator=estimator,
+            return_geometry=return_geometry,
+        )
+        return self._release(chosen, label, retry, reason)
+
+    def _release(self, plan: Plan, label: str | None, retry: bool, reason: str | None) -> gpd.GeoDataFrame:
+        return plan.release(self._frame, ledger=self.ledger, label=label, retry=retry, reason=reason)

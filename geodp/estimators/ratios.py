@@ -19,7 +19,15 @@ _RATIOS = 129
 _NODES = 2001
 
 
-def shrunk_ratio(s: Floats, n: Ints, smooth: Floats, std_s: float, std_n: float, half_range: float) -> Floats:
+def shrunk_ratio(
+    s: Floats,
+    n: Ints,
+    smooth: Floats,
+    std_s: float,
+    std_n: float,
+    half_range: float,
+    overall: float | None = None,
+) -> Floats:
     """Return the ratio of each cell, drawn towards the overall ratio by how much of it is noise.
 
     Parameters
@@ -32,6 +40,8 @@ def shrunk_ratio(s: Floats, n: Ints, smooth: Floats, std_s: float, std_n: float,
         Standard deviations of the noise of ``s`` and ``n``.
     half_range : float
         Ratios lie in [-half_range, half_range].
+    overall : float, optional
+        What an empty cell's ratio is; by default that of all cells together.
 
     Returns
     -------
@@ -39,7 +49,8 @@ def shrunk_ratio(s: Floats, n: Ints, smooth: Floats, std_s: float, std_n: float,
         ``g + N(S - gN)/(N² + v/t²)``, finite everywhere: g the overall ratio, v the noise variance of
         S - gN, t² the variance of the ratios between cells, estimated by moments.
     """
-    overall = _overall(s, n, std_n, half_range)
+    if overall is None:
+        overall = _overall(s, n, std_n, half_range)
     residual = s - overall * n
     noise = std_s**2 + overall**2 * std_n**2
     mass = float(np.sum(smooth**2))

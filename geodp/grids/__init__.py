@@ -4,11 +4,12 @@ from geodp.grids.base import Domain, Grid
 from geodp.grids.h3 import H3, finest_h3
 from geodp.grids.hierarchy import Hierarchy
 from geodp.grids.square import Square
+from geodp.grids.whole import Whole
 
-__all__ = ["H3", "Domain", "Grid", "Hierarchy", "Square", "finest_h3", "grid"]
+__all__ = ["H3", "Domain", "Grid", "Hierarchy", "Square", "Whole", "finest_h3", "grid"]
 
 _ALLOWED = (
-    '"h3:8" (resolution 0 to 15), "square:0.01" (degrees), "square:1000@3035" (metres of a projected CRS), '
+    '"h3:8" (resolution 0 to 15), "square:0.01" (degrees), "square:1000@3035" (metres of a projected CRS), "box" (one cell), '
     "or a grid: geodp.H3(8), geodp.Square(0.01), geodp.Zones(zones)"
 )
 
@@ -41,6 +42,8 @@ def grid(spec: object) -> Grid:
     kind, _, rest = spec.strip().partition(":")
     if kind.lower() == "h3" and rest.isascii() and rest.isdigit():
         return H3(int(rest))
+    if spec.strip() == "box":
+        return Whole()
     if kind.lower() == "square" and rest:
         return _square(rest)
     raise ValueError(f"grid={spec!r} is not one of {_ALLOWED}.")

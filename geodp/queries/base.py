@@ -15,7 +15,7 @@ from geodp.sensitivity import Norms
 from geodp.subjects import Subjects
 
 if TYPE_CHECKING:
-    from geodp.grids import Domain
+    from geodp.grids import Domain, Grid
     from geodp.plans import Plan
     from geodp.policy import Policy
 
@@ -119,7 +119,7 @@ class Measurement:
 
     @property
     def scale(self) -> float:
-        """b of the Laplace or sigma of the Gaussian, in lattice steps."""
+        """B of the Laplace or sigma of the Gaussian, in lattice steps."""
         return self.law.scale
 
     @property
@@ -178,6 +178,10 @@ class Query(ABC):
         """The column of values that the query reads, if any."""
         return None
 
+    def default_grid(self) -> "Grid | None":
+        """Return the grid where none was given; ``None`` means the finest H3 of at most 10,000 cells."""
+        return None
+
     @abstractmethod
     def quantities(self, layout: Layout, mechanism: str) -> tuple[Quantity, ...]:
         """Return what is measured, the leading quantity first."""
@@ -190,13 +194,16 @@ class Query(ABC):
     def columns(self, plan: "Plan", noisy: Mapping[str, Ints]) -> dict[str, NDArray[Any]]:
         """Make the released columns from the noisy integers: post-processing, blind to the data."""
 
+    def geometry(self, layout: Layout, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.object_]:
+        """Return the geometry of each released row: the outline of its cell."""
+        outlines = layout.domain.geometry()
+        return np.repeat(outlines, layout.n_slots) if layout.n_slots > 1 else outlines
+
     @abstractmethod
     def counted(self, policy: "Policy") -> str:
         """Say in words what one unit of the result is."""
 
-    def integers(
-        self, values: Floats | None, lon: Floats, lat: Floats, cell: Ints, domain: "Domain"
-    ) -> Ints:
+    def integers(self, values: Floats | None, lon: Floats, lat: Floats, cell: Ints, domain: "Domain") -> Ints:
         """Return what each row contributes, in lattice steps, shape (n, d)."""
         return np.zeros((len(cell), 0), np.int64)
 

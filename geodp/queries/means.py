@@ -95,9 +95,7 @@ class Mean(Query):
             ),
         )
 
-    def integers(
-        self, values: Floats | None, lon: Floats, lat: Floats, cell: Ints, domain: "Domain"
-    ) -> Ints:
+    def integers(self, values: Floats | None, lon: Floats, lat: Floats, cell: Ints, domain: "Domain") -> Ints:
         """Clamp, centre and round each record toward zero to lattice steps."""
         assert values is not None
         return to_steps(values, self.low, self.high, self.middle, self.j)[:, None]

@@ -80,9 +80,7 @@ class Sum(Query):
         """Return the one vector of sums."""
         return (Quantity("sum", layout.n_keys, self._norms(layout, mechanism), Fraction(2) ** -self.j),)
 
-    def integers(
-        self, values: Floats | None, lon: Floats, lat: Floats, cell: Ints, domain: "Domain"
-    ) -> Ints:
+    def integers(self, values: Floats | None, lon: Floats, lat: Floats, cell: Ints, domain: "Domain") -> Ints:
         """Clamp each record and round it toward zero to lattice steps."""
         assert values is not None
         return to_steps(values, self.low, self.high, Fraction(0), self.j)[:, None]
@@ -105,7 +103,12 @@ class Sum(Query):
         shown = measured.astype(np.float64)
         if self.low >= 0:
             shown = estimate(measured, measurement.law, plan.estimator, plan.layout.hierarchy())
-        return {"sum": shown * step, "noisy_sum": measured * step, "lower": lower * step, "upper": upper * step}
+        return {
+            "sum": shown * step,
+            "noisy_sum": measured * step,
+            "lower": lower * step,
+            "upper": upper * step,
+        }
 
     def counted(self, policy: "Policy") -> str:
         """Say what is added up, and how it is bounded."""
@@ -129,7 +132,11 @@ class Sum(Query):
         policy = layout.policy
         of_cap = nonnegative_sums if self.low >= 0 or self.high <= 0 else signed_sums
         norms = of_cap(
-            whole_steps(self.largest, self.j), policy.cap, policy.rows_per_cell, layout.n_keys, policy.neighboring
+            whole_steps(self.largest, self.j),
+            policy.cap,
+            policy.rows_per_cell,
+            layout.n_keys,
+            policy.neighboring,
         )
         if self.clip is None:
             return norms
