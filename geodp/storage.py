@@ -130,7 +130,7 @@ class SQLite:
         try:
             for pragma in ("synchronous=EXTRA", "fullfsync=ON", "foreign_keys=ON", "trusted_schema=OFF"):
                 connection.execute(f"PRAGMA {pragma}")
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):
             connection.close()
             raise
         return connection
@@ -139,11 +139,13 @@ class SQLite:
     def _explained(self, outcome: str) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise LedgerError(f"{self.name} {self._reason(error)}. {outcome}") from error
 
-    def _reason(self, error: sqlite3.Error) -> str:
+    def _reason(self, error: sqlite3.Error | UnicodeDecodeError) -> str:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if isinstance(error, UnicodeDecodeError) or "decode" in str(error):
+            code = sqlite3.SQLITE_CORRUPT
         return {
             sqlite3.SQLITE_BUSY: f"was locked by another process for more than {self._timeout:g} s",
             sqlite3.SQLITE_LOCKED: f"was locked by another process for more than {self._timeout:g} s",

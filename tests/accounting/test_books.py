@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geodp.accounting import (
@@ -190,6 +190,7 @@ CHARGES = st.builds(
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(CHARGES, max_size=40), st.sampled_from(["both", "basic", "zcdp"]))
 @example([TENTH] * 11, "both")
 def test_every_path_ends_inside_a_book_and_sums_only_grow(charges, accountant):
@@ -222,6 +223,7 @@ def paid(budget, l1, l2_squared):
     return Charge(budget.eps, budget.delta, rho_of(l2_squared, sigma_for_rho(l2_squared, budget.rho)))
 
 
+@settings(max_examples=50)
 @given(
     st.integers(1, 400),
     st.sampled_from(["both", "basic", "zcdp"]),
@@ -299,6 +301,7 @@ def test_smartnoise_621_what_was_spent_is_rounded_up_and_what_is_left_down(numbe
     assert Fraction(amount(number, floor=True)) <= number
 
 
+@settings(max_examples=50)
 @given(st.lists(st.fractions(min_value=Fraction(1, 1000), max_value=1), min_size=1, max_size=20))
 def test_smartnoise_621_the_odometer_is_monotone(steps):
     total, shown = NOTHING, {"eps": 0.0, "delta": 0.0, "rho": 0.0}
