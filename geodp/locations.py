@@ -80,7 +80,8 @@ def perturb(
         Column that says whose a report is; needs ``max_reports``. Without it nothing limits how many
         reports one person has, and a warning says so; :data:`geodp.EACH_ROW` says it without one.
     max_reports : int, at least 1, optional
-        Most points published for one subject: the first usable rows. The others are null.
+        Most points published for one subject by this call: the first usable rows. The others are null.
+        Calls add up: two with ``max_reports=1`` are two reports.
     keep : list of column names, default none
         Columns to carry along as they are. They are not protected, and the record says so.
 
@@ -111,8 +112,9 @@ def perturb(
     The bits of a published coordinate are a function of its grid cell alone. What floating point leaves: a
     drawn position lies within 1e-8 m (measured against 50 digits, not proven) of the real-valued draw that
     its random bits begin, so the probability of a cell of side s is off by a factor 1 ± 4e-8 m / s, and a
-    ratio of two exceeds ``exp(eps_per_km * D)`` by 1e-7 at most. Because R is rounded down, D is
-    below d by 6e-6 of it, which makes up for that wherever ``eps_per_km * d`` is 0.02 or more.
+    ratio of two exceeds ``exp(eps_per_km * D)`` by a factor 1 + 1e-7 at most (4e-7 near eps_per_km 1000).
+    R is rounded down, so D is below d by 6e-6 of it, which makes up for 1e-7 wherever ``eps_per_km * d`` is
+    0.02 or more.
 
     References
     ----------

@@ -74,7 +74,9 @@ def off_law(k, angle, bearing, rings=12, sectors=16):
     all_bins = rings * sectors + rings + sectors
     for number, bins in ((ring, rings), (sector, sectors), (ring * sectors + sector, rings * sectors)):
         counts = np.bincount(number, minlength=bins)
-        tails = np.minimum(binom.cdf(counts, len(angle), 1 / bins), binom.sf(counts - 1, len(angle), 1 / bins))
+        tails = np.minimum(
+            binom.cdf(counts, len(angle), 1 / bins), binom.sf(counts - 1, len(angle), 1 / bins)
+        )
         if (tails < FALSE_ALARM / (2 * all_bins)).any():
             return True
     return False
@@ -171,7 +173,10 @@ def pairs_of_places():
     poles = np.zeros(1000), np.full(1000, 90.0), rng.uniform(-180, 180, 1000), np.linspace(89.999, -90, 1000)
     antipodes = lon[:500], lat[:500], lon[:500] + 179.7, -lat[:500]
     far = lon, lat, lon[::-1], lat[::-1]
-    return [np.concatenate(part) for part in zip((lon, lat, lon2, lat2), equator, poles, antipodes, far, strict=True)]
+    return [
+        np.concatenate(part)
+        for part in zip((lon, lat, lon2, lat2), equator, poles, antipodes, far, strict=True)
+    ]
 
 
 def test_no_distance_on_the_sphere_exceeds_the_true_one():
@@ -204,7 +209,9 @@ PLACES = [
 def test_radius_and_bearing_follow_the_law_everywhere(place, eps):
     n, k = 100_000, eps * R_KM
     moved = displace(np.full(n, place[0]), np.full(n, place[1]), k)
-    assert (moved[0] >= -180).all() and (moved[0] < 180).all() and (np.abs(moved[1]) <= 90).all()
+    assert (moved[0] >= -180).all()
+    assert (moved[0] < 180).all()
+    assert (np.abs(moved[1]) <= 90).all()
     assert not off_law(k, *seen_from(*place, *moved))
 
 
@@ -300,8 +307,10 @@ def test_outputs_are_functions_of_their_cell(step):
     lat[:4], lon[:4] = [90, -90, 89.9999999, 0], [0, -180, 179.9999999, -180]
     once = snap(lon, lat, step)
     for again in (snap(*once, step), on_grid(*once, step)):
-        assert (again[0] == once[0]).all() and (again[1] == once[1]).all()
-    assert (np.abs(once[0]) < 180).all() and (np.abs(once[1]) < 90).all()
+        assert (again[0] == once[0]).all()
+        assert (again[1] == once[1]).all()
+    assert (np.abs(once[0]) < 180).all()
+    assert (np.abs(once[1]) < 90).all()
     away = RADIUS_M * sphere_angle(lon, lat, *once)
     assert away.max() < 0.8 * step
 
