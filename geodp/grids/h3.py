@@ -16,14 +16,15 @@ import h3.api.basic_int as h3
 import h3.api.numpy_int as h3_arrays
 import numpy as np
 import pandas as pd
-import shapely
 from numpy.typing import NDArray
 
 from geodp.bounds import Box, wrap
 from geodp.exact import whole
+from geodp.grids.arcs import Arcs, Rectangle
 from geodp.grids.base import Domain, Grid
 from geodp.grids.hierarchy import Hierarchy, block_levels, dense
-from geodp.grids.outlines import polygons, unroll
+from geodp.grids.ordered import distinct, is_in, places
+from geodp.grids.outlines import polygons
 
 __all__ = ["H3", "H3Domain", "finest_h3"]
 
@@ -31,7 +32,6 @@ _RADIUS_KM = 6371.0088
 _CHUNK = 1 << 16
 
 Cells = NDArray[np.uint64]
-Rectangle = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ class H3Domain(Domain):
         """Which cells the border of the box runs through, shape (n_cells,)."""
         sides = _sides(self.box)
         on = _around(self.grid.resolution, sides)
-        flags = _is_in(self.cells, on[_meets(self.grid.resolution, on, sides)])
-        flags |= _is_in(self.cells, _sampled(self.grid.resolution, sides))
+        flags = is_in(self.cells, on[_meets(self.grid.resolution, on, sides)])
+        flags |= is_in(self.cells, _sampled(self.grid.resolution, sides))
         flags.flags.writeable = False
         return flags
 
@@ -136,13 +136,10 @@ class H3Domain(Domain):
         Always from the coordinates at this resolution: a cell's parent is not the coarser cell of
         the point. See :meth:`geodp.grids.base.Domain.locate`.
         """
-        found = [
-            self._numbers(
-                _locate(lon[start : start + _CHUNK], lat[start : start + _CHUNK], self.grid.resolution)
-            )
-            for start in range(0, len(lon), _CHUNK)
-        ]
-        numbers = np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+        numbers = np.empty(len(lon), dtype=np.int64)
+        for start in range(0, len(lon), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            numbers[part] = places(_locate(lon[part], lat[part], self.grid.resolution), self.cells)
         rows = np.flatnonzero(numbers >= 0)
         return rows, (numbers if len(rows) == len(numbers) else numbers[rows])
 
@@ -157,13 +154,6 @@ class H3Domain(Domain):
     def hierarchy(self) -> Hierarchy:
         """Return H3's own parents; the index runs along H3's curve already."""
         return self._hierarchy
-
-    def _numbers(self, cells: Cells) -> NDArray[np.int64]:
-        """Return the cells' places in the domain, -1 for those outside it."""
-        places = np.searchsorted(self.cells, cells)
-        places[places == len(self.cells)] = 0
-        places[self.cells[places] != cells] = -1
-        return places.astype(np.int64, copy=False)
 
     @cached_property
     def _outlines(self) -> NDArray[np.object_]:
@@ -221,29 +211,15 @@ def _density(resolution: int, box: Box) -> float:
 def _complete(resolution: int, box: Box) -> Cells:
     """Return every cell that a point of the box can fall in, ascending."""
     if box.is_world:
-        return _distinct([_children(cell, resolution) for cell in h3.get_res0_cells()])
+        return distinct([_children(cell, resolution) for cell in h3.get_res0_cells()])
     strips = _strips(box)
     inner = [_fill(strip, resolution) for strip in strips if not _is_thin(strip, resolution)]
     border = [(west, lat, east, lat) for west, _, east, _ in strips for lat in (box.south, box.north)]
     border += [(lon, box.south, lon, box.north) for strip in strips for lon in (strip[0], strip[2])]
-    known = _distinct([*inner, _sampled(resolution, border)])
+    known = distinct([*inner, _sampled(resolution, border)])
     near = _around(resolution, border)
-    others = near[~_is_in(near, known)]
-    return _distinct([known, others[_meets(resolution, others, strips)]])
-
-
-def _distinct(parts: list[Cells]) -> Cells:
-    """Sort and drop repeats; numpy's own unique hashes, which takes 50 times as long on cells."""
-    cells = np.sort(np.concatenate(parts))
-    return np.asarray(cells[np.diff(cells, prepend=np.uint64(0)) != 0])
-
-
-def _is_in(cells: Cells, among: Cells) -> NDArray[np.bool_]:
-    """Tell which cells are among others that are sorted."""
-    places = np.searchsorted(among, cells)
-    if not len(among):
-        return np.zeros(len(cells), dtype=np.bool_)
-    return np.asarray(among[np.minimum(places, len(among) - 1)] == cells)
+    others = near[~is_in(near, known)]
+    return distinct([known, others[_meets(resolution, others, strips)]])
 
 
 def _children(cell: int, resolution: int) -> Cells:
@@ -299,92 +275,26 @@ def _sampled(resolution: int, lines: list[Rectangle]) -> Cells:
             steps = np.arange(start, min(n, start + _CHUNK)) / (n - 1)
             lon = np.minimum(west + (east - west) * steps, east)
             lat = np.minimum(south + (north - south) * steps, north)
-            found.append(_distinct([_locate(wrap(lon), lat, resolution)]))
-    return _distinct(found)
+            found.append(distinct([_locate(wrap(lon), lat, resolution)]))
+    return distinct(found)
 
 
 def _around(resolution: int, lines: list[Rectangle]) -> Cells:
     """Return all cells that lines can touch: no two cells that are not neighbours are so close."""
     cells = _sampled(resolution, lines).tolist()
     discs = chain.from_iterable(map(h3.grid_disk, cells, repeat(1)))
-    return _distinct([np.fromiter(discs, dtype=np.uint64)])
+    return distinct([np.fromiter(discs, dtype=np.uint64)])
 
 
 def _meets(resolution: int, cells: Cells, rectangles: list[Rectangle]) -> NDArray[np.bool_]:
     """Tell which cells touch any rectangle of at most 90° of longitude; in doubt they do."""
-    steps = 16 if resolution < 3 else 4 if resolution < 6 else 1
     touch = [np.empty(0, dtype=np.bool_)]
     for coords, sizes in _boundaries(cells):
-        arcs = _Arcs.of(coords, sizes, steps)
+        polar = bool(np.any(np.abs(coords[:, 1]) > 89.0))
+        steps = 16 if polar or resolution < 3 else 4 if resolution < 6 else 1
+        arcs = Arcs.of(coords, sizes, steps)
         touch.append(np.any([arcs.touch(rectangle) for rectangle in rectangles], axis=0))
     return np.concatenate(touch) if rectangles else np.zeros(len(cells), dtype=np.bool_)
-
-
-@dataclass(frozen=True, eq=False)
-class _Arcs:
-    """True outlines of some cells: polygons of short steps along great circles, and their boxes."""
-
-    shapes: NDArray[np.object_]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    slack: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, coords: NDArray[np.float64], sizes: NDArray[np.int64], steps: int) -> "_Arcs":
-        starts = np.cumsum(sizes) - sizes
-        following = np.arange(1, len(coords) + 1)
-        following[starts + sizes - 1] = starts
-        path, arcs = _great_circles(coords, coords[following], steps)
-        first = np.repeat(coords[starts, 0], sizes * steps)
-        path[:, 0] = first + (path[:, 0] - first + 180.0) % 360.0 - 180.0
-        rings = shapely.linearrings(path, indices=np.repeat(np.arange(len(sizes)), sizes * steps))
-        shapes = np.asarray(shapely.polygons(rings), dtype=object)
-        low, high = np.minimum.reduceat(path, starts * steps), np.maximum.reduceat(path, starts * steps)
-        slack = _slack(np.maximum.reduceat(arcs, starts) / steps, np.maximum(-low[:, 1], high[:, 1]))
-        for wide in np.flatnonzero(high[:, 0] - low[:, 0] > 180.0):
-            shapes[wide] = shapely.Polygon(unroll(shapely.get_coordinates(shapes[wide])[:-1])[0])
-            low[wide, 0], low[wide, 1], high[wide, 0], high[wide, 1] = shapes[wide].bounds
-        return cls(shapes, low, high, slack)
-
-    def touch(self, rectangle: Rectangle) -> NDArray[np.bool_]:
-        west, south, east, north = rectangle
-        turn = 360.0 * np.rint(((west + east) - (self.low[:, 0] + self.high[:, 0])) / 720.0)
-        box = np.column_stack([west - turn - self.slack, south - self.slack])
-        top = np.column_stack([east - turn + self.slack, north + self.slack])
-        near: NDArray[np.bool_] = np.all((box <= self.high) & (top >= self.low), axis=1)
-        some = np.flatnonzero(near)
-        near[some] = shapely.intersects(self.shapes[some], shapely.box(*box[some].T, *top[some].T))
-        return near
-
-
-def _great_circles(
-    coords: NDArray[np.float64], following: NDArray[np.float64], steps: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return ``steps`` points from each vertex towards the next, and how long the arcs are in radians."""
-    here, there = _vectors(coords), _vectors(following)
-    arcs = 2.0 * np.arcsin(np.minimum(np.linalg.norm(there - here, axis=1) / 2.0, 1.0))
-    if steps == 1:
-        return coords.copy(), arcs
-    share = (np.arange(steps) / steps)[:, None]
-    points = here[:, None] * (1.0 - share) + there[:, None] * share
-    lon = np.degrees(np.arctan2(points[..., 1], points[..., 0]))
-    lat = np.degrees(np.arctan2(points[..., 2], np.hypot(points[..., 0], points[..., 1])))
-    return np.column_stack([lon.ravel(), lat.ravel()]), arcs
-
-
-def _vectors(coords: NDArray[np.float64]) -> NDArray[np.float64]:
-    lon, lat = np.radians(coords).T
-    return np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
-
-
-def _slack(step: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Bound, in degrees, how far a great circle leaves a straight step in longitude and latitude.
-
-    A step of s radians bows by s²/8 tan(lat) in latitude and s²/8 tan(lat)/cos(lat) in longitude;
-    twice that (steps are not quite even), and 0.1 mm for the arithmetic.
-    """
-    lat = np.radians(np.minimum(lat, 89.9999))
-    return np.degrees(step**2 / 4.0 * np.tan(lat) / np.cos(lat)) + 1e-9
 
 
 def _locate(lon: NDArray[np.float64], lat: NDArray[np.float64], resolution: int) -> Cells:
