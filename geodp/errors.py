@@ -87,7 +87,7 @@ class ReplayWarning(GeoDPWarning):
 
 def warn(message: str, category: type[GeoDPWarning]) -> None:
     """Warn at the line of the user's own code, however deep in geodp the reason lies."""
-    depth = 1
+    depth = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back

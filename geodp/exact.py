@@ -188,7 +188,7 @@ def _nearest(number: Fraction) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf if number > 0 else -math.inf
 
 
 def _kind(value: object) -> str:

@@ -5,6 +5,7 @@ compared, costed and tested for free, and two neighbouring data sets cannot diff
 """
 
 import json
+import math
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -134,7 +135,7 @@ class Plan:
     def l2(self) -> float:
         """L2 sensitivity of the leading quantity, in its own unit."""
         leading = self.measurements[0]
-        return float(leading.l2_squared) ** 0.5 * float(leading.quantity.step)
+        return math.sqrt(leading.l2_squared) * float(leading.quantity.step)
 
     @property
     def mechanism(self) -> str:

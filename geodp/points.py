@@ -74,7 +74,8 @@ def is_lonlat(crs: Any) -> bool:
 def _coordinates(geometry: NDArray[np.object_]) -> tuple[Floats, Floats]:
     """Return x and y; null, empty, POINT (NaN NaN) and whatever is not a Point all end as NaN."""
     is_point = shapely.get_type_id(geometry) == shapely.GeometryType.POINT
-    points = geometry if is_point.all() else np.where(is_point, geometry, None)
+    points = geometry.copy()
+    points[~is_point] = None
     found, row = shapely.get_coordinates(points, return_index=True)
     xy = np.full((len(geometry), 2), np.nan)
     xy[row] = found

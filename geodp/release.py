@@ -119,7 +119,8 @@ def saturating_add(exact: Ints, noise: Ints) -> Ints:
     """Return the sum, held within ±(2**63 - 1); the noise lies within ±2**62."""
     top = np.iinfo(np.int64).max
     total = np.clip(exact, -top // 2, top // 2) + noise
-    return np.clip(total, -top, top)
+    saturated: Ints = np.clip(total, -top, top)
+    return saturated
 
 
 def finish(plan: "Plan", columns: Mapping[str, NDArray[Any]], record: dict[str, Any]) -> gpd.GeoDataFrame:
@@ -232,7 +233,8 @@ def _who(plan: "Plan", gdf: gpd.GeoDataFrame) -> Subjects:
 def _values(plan: "Plan", gdf: gpd.GeoDataFrame) -> NDArray[np.float64] | None:
     if plan.query.reads is None:
         return None
-    return gdf[plan.query.reads].to_numpy(dtype=np.float64, na_value=np.nan)
+    values: NDArray[np.float64] = gdf[plan.query.reads].to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
 
 
 def _clamped(

@@ -1,6 +1,6 @@
 """Time slots and other public categories: levels that are given, never read from the rows."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -114,10 +114,9 @@ def _levels(name: str, levels: object) -> tuple[Any, ...]:
             f"by={{{name!r}: ...}} got {type(levels).__name__}. Levels are public and typed, such as range(24); "
             "levels taken from the rows would show who is in them."
         )
-    try:
-        values = tuple(levels)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"by={{{name!r}: ...}} must list its levels, got {type(levels).__name__}.") from None
+    if not isinstance(levels, Iterable) or not isinstance(levels, Sized):
+        raise TypeError(f"by={{{name!r}: ...}} must list its levels, got {type(levels).__name__}.")
+    values: tuple[Any, ...] = tuple(levels)
     if not values:
         raise ValueError(f"by={{{name!r}: ...}} has no levels.")
     index = pd.Index(list(values))
@@ -136,15 +135,14 @@ def _positions(levels: pd.Index, column: "pd.Series[Any]") -> NDArray[np.int64]:
     if column.dtype != object:
         return levels.get_indexer(pd.Index(column)).astype(np.int64)
     lookup = {value: position for position, value in enumerate(levels)}
-    return np.array([lookup.get(v, -1) if _hashable(v) else -1 for v in column], dtype=np.int64)
+    return np.array([_found(lookup, value) for value in column], dtype=np.int64)
 
 
-def _hashable(value: object) -> bool:
+def _found(lookup: Mapping[Any, int], value: object) -> int:
     try:
-        hash(value)
+        return lookup.get(value, -1)
     except Exception:
-        return False
-    return True
+        return -1
 
 
 def _check_dtype(name: str, levels: pd.Index, dtype: Any) -> None:

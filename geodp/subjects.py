@@ -64,7 +64,7 @@ def check_subject_dtype(dtype: Any, name: Hashable) -> None:
         pd.api.types.is_integer_dtype(dtype)
         or pd.api.types.is_float_dtype(dtype)
         or pd.api.types.is_string_dtype(dtype)
-        or dtype == object
+        or pd.api.types.is_object_dtype(dtype)
     ):
         raise TypeError(
             f"subject={name!r} has dtype {dtype}; a subject id is a string or an int. "
@@ -138,8 +138,9 @@ def _canonical(value: object) -> str | int | None:
         return str(value)
     if isinstance(value, int | np.integer):
         return int(value)
-    if isinstance(value, float | np.floating) and abs(value) < _EXACT_FLOAT and value == int(value):
-        return int(value)
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        return int(number) if abs(number) < _EXACT_FLOAT and number == int(number) else None
     return None
 
 

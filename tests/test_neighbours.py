@@ -32,7 +32,14 @@ GRIDS = {
 }
 
 odd_geometry = st.sampled_from(
-    [None, Point(), Point(np.nan, np.nan), Point(np.inf, 0), shapely.LineString([(0, 0), (1, 1)]), Point(0, 95)]
+    [
+        None,
+        Point(),
+        Point(np.nan, np.nan),
+        Point(np.inf, 0),
+        shapely.LineString([(0, 0), (1, 1)]),
+        Point(0, 95),
+    ]
 )
 odd_id = st.sampled_from([None, np.nan, True, 2.5, ("a",)])
 
@@ -43,7 +50,9 @@ def places(box):
     east = east + 360 if east < west else east
     inside = st.builds(Point, st.floats(west, east), st.floats(south, north))
     border = st.builds(
-        Point, st.sampled_from([west, east, (west + east) / 2]), st.sampled_from([south, north, (south + north) / 2])
+        Point,
+        st.sampled_from([west, east, (west + east) / 2]),
+        st.sampled_from([south, north, (south + north) / 2]),
     )
     outside = st.builds(Point, st.floats(-180, 360), st.floats(-90, 90))
     turned = st.builds(lambda p: Point(p.x + 360, p.y, 7.0), inside)
@@ -59,7 +68,10 @@ def frame(people):
     rows = [(i, who, place) for who, places in people for i, place in enumerate(places)]
     rows.sort(key=lambda row: (row[0], str(row[1])))
     return gpd.GeoDataFrame(
-        {"rider": pd.Series([who for _, who, _ in rows], dtype=object), "geometry": gpd.GeoSeries([p for *_, p in rows], crs=4326)},
+        {
+            "rider": pd.Series([who for _, who, _ in rows], dtype=object),
+            "geometry": gpd.GeoSeries([p for *_, p in rows], crs=4326),
+        },
         crs=4326,
     )
 

@@ -18,7 +18,13 @@ def groups(column):
 
 
 def test_pg_diffix_25_rows_without_an_id_are_left_out_and_never_one_person():
-    assert subjects(pd.Series(["u1", None, np.nan, None, "u2"], dtype=object)).codes.tolist() == [0, -1, -1, -1, 1]
+    assert subjects(pd.Series(["u1", None, np.nan, None, "u2"], dtype=object)).codes.tolist() == [
+        0,
+        -1,
+        -1,
+        -1,
+        1,
+    ]
     assert groups(pd.Series([1, "1", 1.0], dtype=object)) == {frozenset({0, 2}), frozenset({1})}
 
 
@@ -33,13 +39,16 @@ def test_an_integer_column_with_gaps_keeps_its_ids():
 
 
 @pytest.mark.parametrize(
-    "values", [["a", "a\0b", "a\0c"], ["é", "e\u0301"], ["", " "], [2**63, 2**63 + 1, 2**70], [2**53, 2**53 + 1]]
+    "values",
+    [["a", "a\0b", "a\0c"], ["é", "e\u0301"], ["", " "], [2**63, 2**63 + 1, 2**70], [2**53, 2**53 + 1]],
 )
 def test_ids_that_look_alike_are_not_merged(values):
     assert len(groups(pd.Series(values, dtype=object))) == len(values)
 
 
-ids = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from(["1", "2", "x", ""]), st.booleans(), st.floats())
+ids = st.one_of(
+    st.none(), st.integers(-3, 3), st.sampled_from(["1", "2", "x", ""]), st.booleans(), st.floats()
+)
 
 
 @given(st.lists(ids, max_size=20))
@@ -80,7 +89,9 @@ def test_categories_without_rows_and_missing_ones():
     assert groups(column) == {frozenset({0}), frozenset({2})}
 
 
-@pytest.mark.parametrize("values", [[True, False], pd.to_datetime(["2026-01-01"]), [1 + 2j], pd.to_timedelta([1])])
+@pytest.mark.parametrize(
+    "values", [[True, False], pd.to_datetime(["2026-01-01"]), [1 + 2j], pd.to_timedelta([1])]
+)
 def test_a_dtype_that_cannot_hold_ids_is_a_type_error(values):
     column = pd.Series(values)
     with pytest.raises(TypeError, match="subject='rider' has dtype"):

@@ -113,7 +113,7 @@ class Mean(Query):
         n, s = plan.measurements
         middle, half = float(self.middle), float(self.half_range)
         measured = noisy["count"]
-        centred = noisy["sum"] * float(s.quantity.step)
+        centred = noisy["sum"].astype(np.float64) * float(s.quantity.step)
         smooth = estimate(measured, n.law, plan.estimator, plan.layout.hierarchy())
         mean = shrunk_ratio(centred, measured, smooth, s.law.std * float(s.quantity.step), n.law.std, half)
         lower, upper = fieller(noisy["sum"], measured, s.law, n.law, float(s.quantity.step), half)

@@ -1,0 +1,99 @@
+"""Slots: public levels, never read from the rows."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import geodp
+from geodp import testing
+from geodp.slots import slots
+
+NYC = (-74.3, 40.4, -73.6, 41.0)
+
+
+def test_every_cell_has_every_slot_whatever_the_rows(trips):
+    days = {"hour": range(24), "weekend": ["yes", "no"]}
+    trips["weekend"] = "yes"
+    heat = trips.dp.heatmap(1, subject="rider", cap=3, bounds=NYC, grid="h3:5", by=days)
+    empty = trips.iloc[:0].dp.heatmap(1, subject="rider", cap=3, bounds=NYC, grid="h3:5", by=days)
+    assert heat.index.names == ["h3_05", "hour", "weekend"]
+    assert len(heat) == len(heat.index.levels[0]) * 48
+    assert heat.index.equals(empty.index)
+
+
+def test_slots_add_up_to_the_rows_that_have_one(trips):
+    trips["rider"] = [f"r{i}" for i in range(len(trips))]
+    with testing.noiseless():
+        by_hour = trips.dp.heatmap(1, subject="rider", cap=1, bounds=NYC, grid="h3:5", by={"hour": range(6)})
+        plain = trips[trips["hour"] < 6].dp.heatmap(1, subject="rider", cap=1, bounds=NYC, grid="h3:5")
+    summed = by_hour["noisy_count"].groupby(level=0).sum()
+    pd.testing.assert_series_equal(summed, plain["noisy_count"], check_names=False)
+
+
+def test_the_cap_runs_over_cell_and_slot(trips):
+    trips["rider"] = "only"
+    with testing.noiseless():
+        heat = trips.dp.heatmap(1, subject="rider", cap=5, bounds=NYC, grid="h3:5", by={"hour": range(24)})
+    assert heat["noisy_count"].sum() == 5
+    assert heat["noisy_count"].max() == 1
+
+
+@pytest.mark.parametrize(
+    ("by", "error", "word"),
+    [
+        ({"hour": ["7", "8"]}, TypeError, "no row would match"),
+        ({"rider": [1, 2]}, TypeError, "no row would match"),
+        ({"nowhere": [1]}, ValueError, "nowhere"),
+        ({"hour": []}, ValueError, "no levels"),
+        ({"hour": [1, 1]}, ValueError, "duplicate"),
+        ({"hour": [1, None]}, ValueError, "missing"),
+        ({"hour": pd.Series([1, 2])}, TypeError, "public and typed"),
+        ({"hour": np.array([1, 2])}, TypeError, "public and typed"),
+        ({"hour": 24}, TypeError, "must list"),
+        ({"hour": itertools.count()}, TypeError, "must list"),
+        ({"hour": "24"}, TypeError, "public and typed"),
+        ({3: [1]}, TypeError, "column names"),
+        (["hour"], TypeError, "by must name"),
+        ({}, TypeError, "by must name"),
+        ({"hour": range(200_000)}, ValueError, "more than"),
+    ],
+)
+def test_bad_levels_are_refused_before_any_row_is_read(trips, by, error, word):
+    with pytest.raises(error, match=word):
+        trips.dp.heatmap(1, subject="rider", cap=3, bounds=NYC, grid="h3:5", by=by)
+
+
+def test_rows_with_another_value_are_left_out_whatever_it_is():
+    class Hostile:
+        def __hash__(self):
+            raise RuntimeError("secret")
+
+    column = pd.Series([1, "1", None, [1], Hostile(), 2.5, pd.NA, True, 3], dtype=object, name="k")
+    codes = slots({"k": [1, 3]}).codes(pd.DataFrame({"k": column}))
+    assert codes.tolist() == [0, -1, -1, -1, -1, -1, -1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("column", "levels"),
+    [
+        (pd.Series(["a", None, "b"], dtype="category"), ["b", "a"]),
+        (pd.Series(["a", None, "b"], dtype="string"), ["b", "a"]),
+        (pd.Series([1, None, 0], dtype="Int64"), [0, 1]),
+        (pd.Series([1.0, np.nan, 0.0]), [0, 1]),
+        (
+            pd.to_datetime(pd.Series(["2026-01-02", None, "2026-01-01"])),
+            pd.to_datetime(["2026-01-01", "2026-01-02"]),
+        ),
+    ],
+)
+def test_codes_in_every_dtype(column, levels):
+    made = slots({"k": list(levels)})
+    made.check({"k": column.dtype})
+    assert made.codes(pd.DataFrame({"k": column})).tolist() == [1, -1, 0]
+
+
+def test_a_domain_of_cells_and_slots_beyond_the_limit_is_refused():
+    with pytest.raises(ValueError, match=r"slots \(24 of each cell\)"):
+        geodp.plan(1, subject="rider", cap=1, bounds=NYC, grid="h3:11", by={"hour": range(24)})
