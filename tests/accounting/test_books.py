@@ -260,6 +260,14 @@ def times(charge, k):
     return Charge(charge.eps * k, charge.delta * k, charge.rho * k, charge.delta_select * k)
 
 
+@pytest.mark.parametrize("k", [1, 3, 7, 365])
+def test_a_budget_charged_as_it_stands_fits_k_times_too(k):
+    for held in (ceiling(3, 1e-5), ceiling(3, 1e-5, "zcdp"), ceiling(3)):
+        budget = split(held, NOTHING, k)
+        one = Charge(budget.eps, budget.delta, budget.rho)
+        assert spend(held, [one] * (k + 1))[1] == k
+
+
 def test_split_takes_the_quietest_offer():
     held = ceiling(3, 1e-5)
     few, many = split(held, NOTHING, 2), split(held, NOTHING, 365)

@@ -114,6 +114,13 @@ def test_places_that_cannot_be_opened(folder, place):
         Ledger(folder / place, eps=3)
 
 
+@pytest.mark.parametrize("name", ["a b.ledger", "50%?mode=memory#x.ledger", "città.ledger", "a&b='\".ledger"])
+def test_any_file_name_is_just_a_name(folder, name):
+    Ledger(folder / name, eps=3).debit("a", "{}", TENTH, {})
+    assert [place.name for place in folder.iterdir()] == [name]
+    assert Ledger(folder / name).spent()["eps"] == 0.1
+
+
 def test_a_newer_format_is_refused(ledger, path):
     altered(path, "UPDATE geodp_ledger SET value = '2' WHERE name = 'format'")
     for attempt in (lambda: Ledger(path), lambda: ledger.debit("b", "{}", TENTH, {}), ledger.spent):

