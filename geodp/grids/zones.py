@@ -64,7 +64,8 @@ class Zones(Grid):
         The keys in public order.
     digest : str
         SHA-256 of keys, outlines in EPSG:4326, the key's name and dtype, and ``overlap``. Zones are equal
-        when their digests are.
+        when their digests are. Another PROJ may reproject, and another pandas name the dtype of strings,
+        differently: then the digest differs too.
 
     Raises
     ------
