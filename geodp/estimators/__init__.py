@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from geodp.estimators.integers import to_integers
 from geodp.estimators.norm_sub import clamp, keep_total, norm_sub
 from geodp.estimators.planning import LevelShares, budget_shares, expected_error, signal
-from geodp.estimators.priors import Likelihood, NoiseLaw, Rule, mean_rule, median_rule
+from geodp.estimators.priors import Likelihood, NoiseLaw, Rule, mean_rule, median_rule, noise_std
 from geodp.estimators.pyramid import Measured, reconcile
 from geodp.estimators.shrink import spatial_posterior
 from geodp.grids.hierarchy import Hierarchy
@@ -71,7 +71,7 @@ def estimate(
     Raises
     ------
     ValueError
-        Unknown estimator, or levels measured for another one than ``"pyramid"``.
+        Unknown estimator, a wrong number of measured levels, or levels for another estimator than ``"pyramid"``.
 
     Examples
     --------
@@ -84,8 +84,13 @@ def estimate(
         raise ValueError(f"estimator must be one of {', '.join(ESTIMATORS)}, got {estimator!r}.")
     if measured and estimator != "pyramid":
         raise ValueError(f'measured levels are for estimator="pyramid", got {estimator!r}.')
+    if measured and len(measured) != len(hierarchy.blocks):
+        raise ValueError(
+            f"measured must hold one measured level (or None) for each of the {len(hierarchy.blocks)} "
+            f"block levels, got {len(measured)}."
+        )
     values = np.asarray(noisy, dtype=np.float64)
-    total, std = float(values.sum()), float(law.std) * float(np.sqrt(len(values)))
+    total, std = float(values.sum()), noise_std(law) * float(np.sqrt(len(values)))
     with np.errstate(all="ignore"):
         if estimator == "clamp" or (estimator == "median" and len(values) < _FEWEST_CELLS):
             return clamp(values)
@@ -120,4 +125,4 @@ def _cells(
     value, variance = spatial_posterior(noisy, law, hierarchy.siblings, extra, make_rule)
     if measured is None or not hierarchy.blocks:
         return value
-    return reconcile(noisy, float(law.std), value, variance, hierarchy.blocks, measured)
+    return reconcile(noisy, noise_std(law), value, variance, hierarchy.blocks, measured)

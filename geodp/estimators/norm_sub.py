@@ -28,7 +28,9 @@ def norm_sub(values: Floats, total: float) -> Floats:
         return np.zeros_like(values)
     falling = np.sort(values)[::-1]
     shift = (total - np.cumsum(falling)) / np.arange(1, len(values) + 1)
-    last = np.flatnonzero(falling + shift > 0)[-1]
+    positive = falling + shift > 0
+    positive[0] = True  # in exact arithmetic it is
+    last = np.flatnonzero(positive)[-1]
     return np.asarray(np.maximum(values + shift[last], 0.0))
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "fit_prior",
     "mean_rule",
     "median_rule",
+    "noise_std",
     "tilt",
 ]
 
@@ -35,6 +36,7 @@ _BIN, _STEP = 8, 5
 _CUT, _BLEND = 14, (4, 3)
 _REACH = {"gaussian": 8, "laplace": 14}
 _TINY = 1e-300
+_LEAST_STD = 2.0**-20
 
 
 class NoiseLaw(Protocol):
@@ -107,12 +109,19 @@ class Rule:
         if which is not None:
             low += which * len(likelihood.middle)
         value, variance = (_between(table.ravel(), low, place) for table in (self.value, self.variance))
-        return _identity_above(likelihood, noisy, value, variance)
+        above = np.flatnonzero(noisy >= likelihood.cut)
+        value[above], variance[above] = noisy[above], likelihood.std**2
+        return value, variance
+
+
+def noise_std(law: NoiseLaw) -> float:
+    """Return the standard deviation, kept away from 0: a law that is all but zero rounds to exactly 0."""
+    return max(float(law.std), _LEAST_STD)
 
 
 def build_likelihood(law: NoiseLaw) -> Likelihood:
     """Return the likelihood of binned noisy counts, exact for every bin and point."""
-    std = float(law.std)
+    std = noise_std(law)
     width, step = max(1, round(std / _BIN)), max(1, round(std / _STEP))
     above, below = (max(1, -int(-reach * std // width)) for reach in (_CUT, _REACH[law.kind]))
     low = -below * width + np.arange(above + below, dtype=np.int64) * width
@@ -120,14 +129,9 @@ def build_likelihood(law: NoiseLaw) -> Likelihood:
     table = _probability(law, low[:, None] - support, width)
     # All that lies farther down belongs to the lowest bin.
     table[0] = law.cdf(low[0] + width - 1 - support)
-    return Likelihood(
-        std,
-        float(width),
-        float(above * width),
-        low + (width - 1) / 2,
-        support.astype(float),
-        np.maximum(table, _TINY),
-    )
+    middle = np.asarray(low + (width - 1) / 2, dtype=np.float64)
+    cut, points = float(above * width), support.astype(np.float64)
+    return Likelihood(std, float(width), cut, middle, points, np.maximum(table, _TINY))
 
 
 def fit_prior(likelihood: Likelihood, histogram: Ints, start: Floats | None, iterations: int) -> Floats:
@@ -181,8 +185,9 @@ def mean_rule(likelihood: Likelihood, priors: Floats) -> Rule:
         posterior = _posterior(likelihood, prior)
         mean = np.einsum("ij,j->i", posterior, likelihood.support)
         off = likelihood.support - mean[:, None]
-        means.append(np.maximum.accumulate(mean))
-        variances.append(np.einsum("ij,ij,ij->i", posterior, off, off))
+        means.append(_rising(likelihood, mean))
+        spread = np.einsum("ij,ij,ij->i", posterior, off, off)
+        variances.append(np.where(likelihood.middle > _knee(likelihood), likelihood.std**2, spread))
     return Rule(np.array(means), np.array(variances))
 
 
@@ -192,7 +197,7 @@ def median_rule(likelihood: Likelihood, priors: Floats) -> Rule:
     for prior in priors:
         below = np.cumsum(_posterior(likelihood, prior), axis=1) < 0.5
         place = np.minimum(below.sum(axis=1), len(likelihood.support) - 1)
-        medians.append(np.maximum.accumulate(likelihood.support[place]))
+        medians.append(_rising(likelihood, likelihood.support[place]))
     return Rule(np.array(medians), mean_rule(likelihood, priors).variance)
 
 
@@ -221,14 +226,12 @@ def _between(table: Floats, low: Ints, fraction: Floats) -> Floats:
     return start + fraction * (table[low + 1] - start)
 
 
-def _identity_above(
-    likelihood: Likelihood, noisy: Floats, value: Floats, variance: Floats
-) -> tuple[Floats, Floats]:
-    """Blend into the noisy count itself below the cut: so high, the noise no longer matters."""
-    margin, over = _BLEND
-    knee = likelihood.cut - margin * likelihood.std
-    high = np.flatnonzero(noisy > knee)
-    share = np.minimum((noisy[high] - knee) / (over * likelihood.std), 1)
-    value[high] += share * (noisy[high] - value[high])
-    variance[high] = likelihood.std**2
-    return np.maximum(value, 0, out=value), variance
+def _knee(likelihood: Likelihood) -> float:
+    return likelihood.cut - _BLEND[0] * likelihood.std
+
+
+def _rising(likelihood: Likelihood, value: Floats) -> Floats:
+    """Blend into the noisy count itself on the way to the cut, never falling, never above the cut."""
+    share = np.clip((likelihood.middle - _knee(likelihood)) / (_BLEND[1] * likelihood.std), 0, 1)
+    blended = np.maximum.accumulate(value + share * (likelihood.middle - value))
+    return np.asarray(np.clip(blended, 0, likelihood.cut))
