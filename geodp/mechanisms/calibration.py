@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from geodp.exact import ceil_double, exact, exact_delta, exact_positive, floor_double, round_up, sqrt_up
-from geodp.mechanisms.precise import fraction, precision, real
+from geodp.mechanisms.precise import erfc, fraction, precision, real
 
 __all__ = [
     "NO_DELTA",
@@ -40,6 +40,7 @@ __all__ = [
 _DIGITS = 50  # of a result; what cancels on the way comes on top
 _MARGIN = 1 + Fraction(1, 10**12)
 _MAX_STEPS = 2000
+_SMALLEST, _LARGEST = Fraction(5e-324), Fraction(1.7976931348623157e308)
 NO_DELTA = (
     "delta must be greater than 0 for Gaussian noise, got 0: no amount of it is purely "
     'eps-private. Give a delta (geodp.delta_for(population)), or use mechanism="laplace".'
@@ -163,7 +164,8 @@ def gaussian_delta(l2: object, sigma: object, eps: object) -> float:
     size = _magnitude(square / width**2) / 2
     with precision(_DIGITS + int(4 * abs(size)) + 3 * _magnitude(1 + wanted)) as mp:
         mu = mp.sqrt(real(mp, square)) / real(mp, width)
-        return ceil_double(min(Fraction(1), fraction(_hockey_stick(mp, mu, real(mp, wanted)))))
+        reached = fraction(_hockey_stick(mp, mu, real(mp, wanted)))
+        return ceil_double(min(Fraction(1), max(_SMALLEST, reached)))
 
 
 def sigma_from_zcdp(l2: object, rho: object) -> float:
@@ -247,7 +249,7 @@ def zcdp_rho_from_epsilon(eps: object, delta: object) -> float:
 def sigma_for(l2_squared: Fraction, eps: Fraction, delta: Fraction) -> float:
     """Return :func:`gaussian_sigma` for the exact square of the L2 sensitivity."""
     mu = _largest_mu(eps, delta)
-    return _finite(sqrt_up(l2_squared * (_MARGIN / mu) ** 2), "sigma")
+    return _root(l2_squared * (_MARGIN / mu) ** 2)
 
 
 def classic_sigma_for(l2_squared: Fraction, eps: Fraction, delta: Fraction) -> float:
@@ -259,12 +261,12 @@ def classic_sigma_for(l2_squared: Fraction, eps: Fraction, delta: Fraction) -> f
 
 def scale_for(l1: Fraction, eps: Fraction) -> float:
     """Return :func:`laplace_scale` for exact arguments."""
-    return _finite(ceil_double(l1 / eps), "the Laplace scale")
+    return ceil_double(_within_doubles(l1 / eps, _LARGEST, "the Laplace scale"))
 
 
 def sigma_for_rho(l2_squared: Fraction, rho: Fraction) -> float:
     """Return :func:`sigma_from_zcdp` for the exact square of the L2 sensitivity."""
-    return _finite(sqrt_up(l2_squared / (2 * rho)), "sigma")
+    return _root(l2_squared / (2 * rho))
 
 
 def rho_of(l2_squared: Fraction, sigma: float) -> Fraction:
@@ -272,6 +274,7 @@ def rho_of(l2_squared: Fraction, sigma: float) -> Fraction:
     return round_up(l2_squared / (2 * Fraction(sigma) ** 2))
 
 
+@lru_cache(maxsize=1024)
 def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
     """Return :func:`zcdp_epsilon` rounded up at 40 digits instead of to a double."""
     if rho == 0:
@@ -285,6 +288,7 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
         return round_up(max(Fraction(0), fraction(eps + error)))
 
 
+@lru_cache(maxsize=1024)
 def rho_for(eps: Fraction, delta: Fraction) -> Fraction:
     """Return :func:`zcdp_rho_from_epsilon` as a fraction of 40 digits, rounded down."""
     with precision(_DIGITS + _magnitude(eps) + _magnitude(delta)) as mp:
@@ -328,7 +332,7 @@ def _hockey_stick(mp: Any, mu: Any, eps: Any) -> Any:
     """Compute delta of the Gaussian mechanism with l2 / sigma = mu, in the caller's precision."""
     low, high = eps / mu - mu / 2, eps / mu + mu / 2
     half = mp.sqrt(mp.mpf(2))
-    return (mp.erfc(low / half) - mp.exp(eps) * mp.erfc(high / half)) / 2
+    return (erfc(mp, low / half) - mp.exp(eps) * erfc(mp, high / half)) / 2
 
 
 def _best_order(mp: Any, function: Any) -> Any:
@@ -350,8 +354,8 @@ def _upward(mp: Any, number: Any) -> Any:
 
 
 def _round_down(number: Fraction) -> Fraction:
-    """Largest fraction of 40 digits below ``number``, past the error of the last digits."""
-    lower = number * (1 - Fraction(1, 10**42))
+    """Fraction of 40 digits below ``number``, by enough that the way back to eps does not exceed it."""
+    lower = number * (1 - Fraction(1, 10**38))
     scale = Fraction(10) ** (40 - _magnitude_signed(lower))
     return Fraction(math.floor(lower * scale)) / scale
 
@@ -379,7 +383,12 @@ def _not_negative(value: object, name: str) -> Fraction:
     return number
 
 
-def _finite(scale: float, name: str) -> float:
-    if math.isinf(scale):
+def _root(square: Fraction) -> float:
+    """Return the smallest double sigma whose square is not below ``square``."""
+    return sqrt_up(_within_doubles(square, _LARGEST**2, "sigma"))
+
+
+def _within_doubles(number: Fraction, largest: Fraction, name: str) -> Fraction:
+    if number > largest:
         raise ValueError(f"{name} would exceed every double: the sensitivity is too large for this eps.")
-    return scale
+    return number

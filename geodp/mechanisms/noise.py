@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geodp.exact import ceil_double, exact_positive, whole
-from geodp.mechanisms.precise import precision, real
+from geodp.mechanisms.precise import erfc, precision, real
 
 __all__ = [
     "GUARD",
@@ -318,7 +318,7 @@ def _search(reaches: Callable[[int], bool | None], guess: int) -> int | None:
 
 
 def _two_tails(mp: Any, k: int, sigma: float) -> Any:
-    return mp.erfc((2 * k - 1) / (real(mp, sigma) * mp.sqrt(8)))
+    return erfc(mp, (2 * k - 1) / (real(mp, sigma) * mp.sqrt(8)))
 
 
 def _reciprocal(scale: float) -> float:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["fraction", "precision", "real"]
+__all__ = ["erfc", "fraction", "precision", "real"]
 
 _LOCAL = threading.local()
 
@@ -39,6 +39,13 @@ def fraction(number: Any) -> Fraction:
     sign, mantissa, exponent, _ = number._mpf_
     value = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
     return -value if sign else value
+
+
+def erfc(mp: Any, x: Any) -> Any:
+    """Return the complementary error function, also beyond 1e100, where mpmath's own overflows."""
+    if abs(x) < 1e100:
+        return mp.erfc(x)
+    return mp.mpf(2) if x < 0 else mp.exp(-x * x) / (x * mp.sqrt(mp.pi))
 
 
 def _context() -> Any:
