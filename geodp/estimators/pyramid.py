@@ -23,6 +23,7 @@ _FEWEST_BLOCKS = 16
 _SPREAD = 3.0  # block totals are off by more than their cells' variances add up to
 _TINY = 1e-300
 _NEWTON = 12
+_DUST = 1e-12  # of its play: less is nothing to take from
 
 
 @dataclass(frozen=True)
@@ -114,24 +115,25 @@ def distribute(estimate: Floats, play: Floats, parent: Ints, target: Floats) -> 
     gap = target - group_sums(parent, estimate, size)
     room = np.maximum(group_sums(parent, play, size), _TINY)
     moved = estimate + play * (np.maximum(gap, 0) / room)[parent]
-    low = np.flatnonzero((gap < 0)[parent] & (estimate > 0))
+    low = np.flatnonzero((gap < 0)[parent] & (estimate > _DUST * play))
     if len(low):
         moved[low] = _lowered(estimate[low], play[low] / estimate[low], parent[low], target)
     return np.asarray(moved)
 
 
 def _lowered(estimate: Floats, ratio: Floats, parent: Ints, target: Floats) -> Floats:
-    """Solve sum m / (1 + lam ratio) = target by Newton's method on the reciprocal sum, nearly straight in lam."""
+    """Solve sum m / (1 + lam ratio) = target, by Newton's method on the reciprocal, nearly straight in lam."""
     size = len(target)
     lam = np.zeros(size)
+    goal = np.maximum(target, 1e-6 * group_sums(parent, estimate, size))
     for _ in range(_NEWTON):
         divisor = 1 + lam[parent] * ratio
         shrunk = estimate / divisor
         total = group_sums(parent, shrunk, size)
-        if (total <= (1 + 1e-6) * target).all():
+        if (total <= (1 + 1e-6) * goal).all():
             break
         slope = np.maximum(group_sums(parent, shrunk * ratio / divisor, size), _TINY)
-        lam += np.minimum((total - target) / slope * (total / np.maximum(target, _TINY)), 1e9)
+        lam += np.maximum(total - goal, 0) / slope * (total / np.maximum(goal, _TINY))
     shrunk = estimate / (1 + lam[parent] * ratio)
     scale = target / np.maximum(group_sums(parent, shrunk, size), _TINY)
     return np.asarray(shrunk * scale[parent])
