@@ -1,21 +1,77 @@
 """The record of a release: what an auditor needs, and nothing that depends on rows.
 
 The plan's part is a function of the plan, so it is equal between neighbours; the ledger's part (entry,
-label, time, spend, ceiling) stands apart under ``"ledger"``.
+label, time, spend, ceiling) stands apart under ``"ledger"``. What can grow with the arguments (names,
+levels, zones) is kept by number and digest, so that the plan's part stays under 2 kB.
+
+The record describes the frame as well: its columns and a digest of its ids. :func:`record` holds a
+frame against it, so that a record that was dragged along by pandas does not vouch for other numbers.
 """
 
-from typing import TYPE_CHECKING, Any
+import copy
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Protocol
 
+import geopandas as gpd
+import numpy as np
 import pandas as pd
 
 from geodp._version import __version__
 from geodp.errors import NotARelease
 from geodp.exact import plain
+from geodp.mechanisms.choice import Figures
+from geodp.mechanisms.laws import Law, law_of
+from geodp.queries import Query
+from geodp.wording import bounded, shown
 
 if TYPE_CHECKING:
+    from geodp.accounting import Charge
+    from geodp.bounds import Box
+    from geodp.grids import Grid
     from geodp.plans import Plan
+    from geodp.policy import Policy
 
-__all__ = ["guarantee", "plan_record", "record", "release_record"]
+__all__ = ["Payable", "guarantee", "law_of_measurement", "plan_record", "record", "release_record", "sealed"]
+
+_NAME, _LONG_NAME, _MOST_CHARGE = 40, 200, 300
+_LIBRARIES = ("geopandas", "h3", "numpy", "pandas", "shapely")
+_RELEASED: Mapping[str, Mapping[str, str]] = {
+    "count": {
+        "count": "int64",
+        "estimate": "float64",
+        **dict.fromkeys(("noisy_count", "lower", "upper"), "int64"),
+    },
+    "sum": dict.fromkeys(("sum", "noisy_sum", "lower", "upper"), "float64"),
+    "mean": {
+        **dict.fromkeys(("mean", "lower", "upper"), "float64"),
+        "count": "int64",
+        "noisy_sum": "float64",
+        "noisy_count": "int64",
+    },
+    "centroid": {
+        **dict.fromkeys(("count", "noisy_count"), "int64"),
+        **dict.fromkeys(("lon", "lat", "error_m"), "float64"),
+    },
+}
+
+
+class Payable(Protocol):
+    """What a ledger pays for: one plan, or several under one budget."""
+
+    @property
+    def policy(self) -> "Policy": ...  # noqa: D102
+    @property
+    def charge(self) -> "Charge": ...  # noqa: D102
+    @property
+    def key(self) -> str: ...  # noqa: D102
+    def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
 
 
 def plan_record(plan: "Plan") -> dict[str, Any]:
@@ -23,10 +79,10 @@ def plan_record(plan: "Plan") -> dict[str, Any]:
     policy, charge = plan.policy, plan.charge
     return {
         "version": __version__,
-        **plan.query.to_dict(),
-        "counted": plan.query.counted(policy),
+        **_query(plan.query),
+        "counted": _counted(plan),
         "guarantee": guarantee(plan),
-        "unit": policy.unit,
+        "unit": bounded(policy.unit, _LONG_NAME),
         "neighboring": policy.neighboring,
         "cap": policy.cap,
         "rows_per_cell": policy.rows_per_cell,
@@ -34,43 +90,53 @@ def plan_record(plan: "Plan") -> dict[str, Any]:
         "population": policy.population,
         "bounds": None if policy.bounds is None else policy.bounds.to_list(),
         "outside": None if policy.bounds is None else policy.outside,
-        **policy.grid.to_dict(),
-        "by": plan.slots.to_dict(),
+        **_grid(policy.grid),
+        "by": _by(plan),
         "n_cells": plan.n_cells,
+        "rows": _digest_of_plan(plan),
+        "columns": _columns(plan),
         "asked": {"eps": plain(plan.eps), "delta": plain(plan.delta)},
-        "spent": {"eps": plain(charge.eps), "delta": plain(charge.delta), "rho": plain(charge.rho)},
+        "spent": {"eps": plain(charge.eps), "delta": plain(charge.delta), "rho": _plain(charge.rho)},
         "eps": plain(charge.eps),
         "delta": plain(charge.delta),
-        "rho": plain(charge.rho),
+        "rho": _plain(charge.rho),
         "mechanism": plan.mechanism,
         "scale": plan.scale,
         "std": plan.noise_std,
         "l1": plan.l1,
         "l2": plan.l2,
-        "because": plan.choice.because,
-        "mechanism_asked": plan.ways.mechanism,
-        "criterion": plan.ways.criterion,
+        **_choice(plan),
         "estimator": plan.estimator,
         "cells": plan.ways.cells,
-        "charge": {"eps": str(charge.eps), "delta": str(charge.delta), "rho": str(charge.rho)},
+        "charge": _charge(plan),
         "measurements": [measurement.to_dict() for measurement in plan.measurements],
+        "libraries": dict(_libraries()),
     }
 
 
 def release_record(plan: "Plan", noise: str, entry: dict[str, Any] | None) -> dict[str, Any]:
     """Return the record of a released frame: the plan's part, the noise, and the ledger's part."""
-    return {**plan_record(plan), "noise": noise, "ledger": entry}
+    return sealed({**plan_record(plan), "noise": noise, "ledger": entry})
+
+
+def sealed(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record with a checksum of its own: against slips, not against forgers."""
+    return {**facts, "seal": _seal(facts)}
 
 
 def guarantee(plan: "Plan") -> str:
     """Say the guarantee as a sentence, such as ``"(1, 0)-DP for one rider more or less"``."""
     charge = plan.charge
     change = "more or less" if plan.policy.neighboring == "add_remove_one" else "replaced by another"
-    return f"({plain(charge.eps)}, {plain(charge.delta)})-DP for one {plan.policy.unit} {change}"
+    return f"({plain(charge.eps)}, {plain(charge.delta)})-DP for one {shown(plan.policy.unit)} {change}"
 
 
 def record(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the release record of a frame, if the frame still is that release.
+
+    Columns, dtypes, rows with their ids and order, and the distance of the interval's ends are held
+    against the record; outlines may be missing, since they follow from the ids. Numbers are compared by
+    ``ledger.verify(frame)``: a record that knew them would depend on the rows.
 
     Parameters
     ----------
@@ -85,7 +151,15 @@ def record(frame: pd.DataFrame) -> dict[str, Any]:
     Raises
     ------
     NotARelease
-        There is no record, or columns, rows or index were changed since.
+        There is no record, it was changed, or columns, rows, index or numbers were changed since.
+
+    Examples
+    --------
+    >>> record(pd.DataFrame({"count": [1]}))
+    Traceback (most recent call last):
+        ...
+    geodp.errors.NotARelease: this frame carries no geodp record. GeoParquet keeps it; other formats drop it: \
+geodp.to_geojson writes it into GeoJSON, and ledger.record(label) always has it.
     """
     found = getattr(frame, "attrs", {}).get("geodp")
     if not isinstance(found, dict) or "guarantee" not in found:
@@ -93,4 +167,237 @@ def record(frame: pd.DataFrame) -> dict[str, Any]:
             "this frame carries no geodp record. GeoParquet keeps it; other formats drop it: geodp.to_geojson "
             "writes it into GeoJSON, and ledger.record(label) always has it."
         )
-    return dict(found)
+    try:
+        problem = _points_problem(frame, found) if found.get("query") == "perturb" else _problem(frame, found)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        problem = "its record was changed"
+    if problem is not None:
+        raise NotARelease(
+            f"this frame is no longer the release that its record describes: {problem}. Keep the released frame "
+            "and derive others from it; geodp.explain and ledger.record(label) take the record itself."
+        )
+    return copy.deepcopy(found)
+
+
+def law_of_measurement(facts: Mapping[str, Any]) -> Law:
+    """Return the noise of one of a record's ``measurements``, in lattice steps."""
+    return law_of(facts["mechanism"], facts["scale"])
+
+
+def _query(query: Query) -> dict[str, Any]:
+    return {
+        name: bounded(value, _LONG_NAME) if isinstance(value, str) else value
+        for name, value in query.to_dict().items()
+    }
+
+
+def _counted(plan: "Plan") -> str:
+    """Say what is counted, with long names cut."""
+    query: Any = plan.query
+    policy, column = plan.policy, plan.query.reads
+    if column is not None:
+        query = replace(query, column=shown(column, _NAME))
+    return bounded(query.counted(_with_short_names(policy)), 300)
+
+
+def _with_short_names(policy: "Policy") -> "Policy":
+    return policy if policy.by_row else replace(policy, subject=shown(policy.unit, _NAME))
+
+
+def _grid(grid: "Grid") -> dict[str, Any]:
+    """Return the grid's name; what zones add to it stands apart, because a query has an ``n`` too."""
+    facts = {
+        name: bounded(value, 120) if isinstance(value, str) else value
+        for name, value in grid.to_dict().items()
+    }
+    name = facts.pop("grid")
+    return {"grid": name, "zones": facts} if facts else {"grid": name}
+
+
+def _by(plan: "Plan") -> dict[str, Any]:
+    facts = plan.slots.to_dict()
+    if len(json.dumps(facts)) <= 250:
+        return facts
+    return {"columns": len(plan.slots.names), "slots": len(plan.slots), "digest": facts["digest"]}
+
+
+def _columns(plan: "Plan") -> dict[str, str] | None:
+    """Return the released columns and their dtypes; None for a kind that is not written down here."""
+    ways, found = plan.ways, _RELEASED.get(plan.query.word)
+    if found is None or (plan.policy.contribution, ways.strategy, ways.cells) != ("sample", "flat", "all"):
+        return None
+    columns = dict(found)
+    if getattr(plan.query, "n", None) is not None:
+        del columns["count"], columns["noisy_count"]
+    if plan.policy.outside == "clamp" and plan.policy.bounds is not None:
+        columns["edge"] = "bool"
+    return columns
+
+
+def _choice(plan: "Plan") -> dict[str, Any]:
+    """Return both mechanisms' noise in the unit of the result, and why one of them was taken."""
+    choice, step = plan.choice, float(plan.measurements[0].quantity.step)
+
+    def noise(figures: Figures | None) -> dict[str, float] | None:
+        if figures is None:
+            return None
+        return {"scale": _short(figures.law.scale * step), "std": _short(figures.std * step)}
+
+    return {
+        "laplace": noise(choice.laplace),
+        "gaussian": noise(choice.gaussian),
+        "crossover_cap": choice.crossover_cap,
+        "because": choice.because,
+        "lost": choice.lost,
+        "mechanism_asked": plan.ways.mechanism,
+        "criterion": plan.ways.criterion,
+    }
+
+
+def _charge(plan: "Plan") -> dict[str, str] | None:
+    """Return the exact cost; None where somebody typed hundreds of digits, which the ledger keeps anyway."""
+    charge = plan.charge
+    exact = {"eps": str(charge.eps), "delta": str(charge.delta), "rho": str(charge.rho)}
+    return exact if sum(map(len, exact.values())) <= _MOST_CHARGE else None
+
+
+def _plain(rho: Fraction | None) -> int | float | None:
+    return None if rho is None else plain(rho)
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.6g}")
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> tuple[tuple[str, str], ...]:
+    """Return the versions of what a release is computed with."""
+    found = [("python", platform.python_version())]
+    for name in _LIBRARIES:
+        try:
+            found.append((name, version(name)))
+        except PackageNotFoundError:
+            continue
+    return tuple(found)
+
+
+def _digest_of_plan(plan: "Plan") -> str:
+    policy = plan.policy
+    slots = pd.Index([]) if not plan.slots.names else plan.slots.index(pd.Index([0]))
+    return _digest(_digest_of_cells(policy.grid, policy.bounds, plan.layout.domain.index), slots)
+
+
+_cells_seen: dict[tuple["Grid", "Box | None"], str] = {}
+
+
+def _digest_of_cells(grid: "Grid", box: "Box | None", cells: pd.Index) -> str:
+    """Return the digest of a domain's ids; kept for the domains in use, as millions of ids take a while."""
+    if (grid, box) not in _cells_seen:
+        if len(_cells_seen) >= 8:
+            _cells_seen.clear()
+        _cells_seen[grid, box] = _digest_of_index(cells)
+    return _cells_seen[grid, box]
+
+
+def _digest(cells: str, slots: pd.Index) -> str:
+    levels = [slots.get_level_values(i) for i in range(1, slots.nlevels)]
+    return sha256("".join([cells, *map(_digest_of_index, levels)]).encode()).hexdigest()[:16]
+
+
+def _digest_of_index(index: pd.Index) -> str:
+    """Return the SHA-256 of an index's name, kind and values: the same before a file and after it."""
+    if isinstance(index.dtype, pd.CategoricalDtype):
+        index = pd.Index(index.astype(index.dtype.categories.dtype), name=index.name)
+    head = repr((index.name, pd.api.types.infer_dtype(index, skipna=False)))
+    text = "\0".join([head, *map(str, index.tolist())])
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _digest_of_frame(frame: pd.DataFrame, n_cells: int) -> str | None:
+    """Return the digest of the frame's rows; None if they are not every cell with every slot."""
+    index = frame.index
+    if index.nlevels == 1:
+        return _digest(_digest_of_index(index), pd.Index([])) if len(index) == n_cells else None
+    if n_cells == 0 or len(index) % n_cells:
+        return None
+    n_slots = len(index) // n_cells
+    cell, slots = index.get_level_values(0), index[:n_slots]
+    first = cell[::n_slots]
+    if not (cell == first.repeat(n_slots)).all():
+        return None
+    for level in range(1, index.nlevels):
+        each = index.get_level_values(level)
+        if not (each == each[:n_slots].take(np.tile(np.arange(n_slots), n_cells))).all():
+            return None
+    return _digest(_digest_of_index(first), slots)
+
+
+def _seal(facts: Mapping[str, Any]) -> str:
+    body = {name: value for name, value in facts.items() if name != "seal"}
+    return sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:16]
+
+
+def _problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with a frame, or with its record; None if nothing is."""
+    if facts["seal"] != _seal(facts):
+        return "its record was changed"
+    return (
+        _columns_problem(frame, facts["columns"])
+        or _rows_problem(frame, facts)
+        or _numbers_problem(frame, facts)
+    )
+
+
+def _columns_problem(frame: pd.DataFrame, expected: Mapping[str, str] | None) -> str | None:
+    if expected is None:
+        return None
+    outlines = [name for name, dtype in frame.dtypes.items() if isinstance(dtype, gpd.array.GeometryDtype)]
+    outline = outlines[0] if outlines else "geometry"
+    found = [(str(name), str(dtype)) for name, dtype in frame.dtypes.items() if name != outline]
+    names, dtypes = [name for name, _ in found], dict(found)
+    if missing := [name for name in expected if name not in names]:
+        return f"it has no column {missing[0]!r}"
+    if extra := [name for name in names if name not in expected]:
+        return f"column {shown(extra[0])!r} is not part of it"
+    if len(names) != len(expected):
+        return "it has a column twice"
+    if changed := [name for name in expected if dtypes[name] != expected[name]]:
+        return f"column {changed[0]!r} is {dtypes[changed[0]]}, was {expected[changed[0]]}"
+    return None
+
+
+def _rows_problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
+    if facts["cells"] != "all":
+        return None
+    size = facts["measurements"][0]["size"] if facts["query"] != "centroid" else None
+    if size is not None and len(frame) != size:
+        return f"it has {len(frame):,} rows of {size:,}"
+    if _digest_of_frame(frame, facts["n_cells"]) != facts["rows"]:
+        return "its rows are others, in another order, or under another index"
+    return None
+
+
+def _numbers_problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
+    """Hold the interval against the noise: sums, differences and multiples of releases do not fit it."""
+    measured = {"count": "noisy_count", "sum": "noisy_sum"}.get(facts["query"])
+    if measured is None or facts["columns"] is None:
+        return None
+    (leading,) = facts["measurements"]
+    top, bottom = leading["step"].split("/") if "/" in leading["step"] else (leading["step"], 1)
+    reach = law_of_measurement(leading).halfwidth("0.95") * int(top) / int(bottom)
+    values = frame[measured].to_numpy(np.float64)
+    slack = np.where(np.abs(values) < 2.0**61, 1e-9 * (np.abs(values) + reach), np.inf)  # ends saturate above
+    for end, distance in (("lower", -reach), ("upper", reach)):
+        if (np.abs(frame[end].to_numpy(np.float64) - values - distance) > slack).any():
+            return f"{end!r} is not where the noise puts it around {measured!r}"
+    return None
+
+
+def _points_problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
+    """Moved points are row by row, under a fresh index, with nothing but the columns that were kept."""
+    kept = facts["keep"]
+    names = [str(name) for name, dtype in frame.dtypes.items() if str(dtype) != "geometry"]
+    if isinstance(kept, list) and [name for name in names if name != "geometry"] != kept:
+        return "its columns are not the ones that were kept"
+    fresh = frame.index.nlevels == 1 and frame.index.equals(pd.RangeIndex(len(frame)))
+    return None if fresh else "its rows are others, in another order, or under another index"
