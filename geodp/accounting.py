@@ -43,6 +43,10 @@ ACCOUNTANTS = ("both", "basic", "zcdp")
 # thousand unlike fractions cannot grow it without end.
 _LONGEST = 10**100
 
+# Every rho is a multiple of 1e-60, so that sums of them are exact and no rounding adds up: at least 40
+# digits for all but absurd ones.
+_GRID = 10**60
+
 
 @dataclass(frozen=True)
 class Charge:
@@ -53,7 +57,7 @@ class Charge:
     eps, delta : Fraction
         The release is (eps, delta)-DP. ``delta`` is the whole of it, selection included.
     rho : Fraction, optional
-        The release is rho-zCDP, up to ``delta_select``. Rounded up to 40 digits. Left out, it is
+        The release is rho-zCDP, up to ``delta_select``. Rounded up to a multiple of 1e-60. Left out, it is
         eps²/2 for a pure release (Bun and Steinke 2016, proposition 1.4) and unknown for any other;
         a charge without it closes book B.
     delta_select : Fraction
@@ -82,11 +86,11 @@ class Charge:
             raise ValueError("delta_select is a part of delta and cannot exceed it.")
         rho = self.eps**2 / 2 if self.rho is None and self.delta == 0 else self.rho
         if rho is not None:
-            object.__setattr__(self, "rho", round_up(_not_negative(rho, "rho")))
+            object.__setattr__(self, "rho", _grid_up(_not_negative(rho, "rho")))
 
     def __add__(self, other: "Charge") -> "Charge":
         """Return what both cost together."""
-        rho = None if self.rho is None or other.rho is None else _tidy(self.rho + other.rho)
+        rho = None if self.rho is None or other.rho is None else self.rho + other.rho
         select = _tidy(self.delta_select + other.delta_select)
         return Charge(_tidy(self.eps + other.eps), _tidy(self.delta + other.delta), rho, select)
 
@@ -187,7 +191,7 @@ class Ceiling:
         delta = Fraction(0) if basic is None else basic - spent.delta
         open_b = self.rho is not None and spent.rho is not None and self.fits_zcdp(spent)
         rho = self.rho - spent.rho if open_b and self.rho is not None and spent.rho is not None else 0
-        return Charge(eps, delta, _round_down(Fraction(rho)))
+        return Charge(eps, delta, _grid_down(Fraction(rho)))
 
 
 def ceiling(eps: object, delta: object = 0, accountant: str = "both", selection: object = 0) -> Ceiling:
@@ -345,33 +349,34 @@ def _basic_offers(left: Charge, k: int, l1: Fraction, l2: Fraction) -> list[tupl
     if left.eps == 0:
         return []
     eps, delta = left.eps / k, left.delta / k
-    pure = Budget(eps, Fraction(0), round_up(eps**2 / 2), "laplace")
+    pure = Budget(eps, Fraction(0), _grid_up(eps**2 / 2), "laplace")
     offers = [(math.sqrt(2) * float(l1 / eps), pure)]
     if delta > 0:
         # Sigma is proportional to l2, so rho says the same for any sensitivity.
-        rho = _round_down(1 / (2 * Fraction(sigma_for(Fraction(1), eps, delta)) ** 2))
-        offers.append((sigma_for_rho(l2**2, rho), Budget(eps, delta, rho, "gaussian")))
+        rho = _grid_down(1 / (2 * Fraction(sigma_for(Fraction(1), eps, delta)) ** 2))
+        if rho > 0:
+            offers.append((sigma_for_rho(l2**2, rho), Budget(eps, delta, rho, "gaussian")))
     return offers
 
 
 def _zcdp_offers(held: Ceiling, left: Charge, k: int, l2: Fraction) -> list[tuple[float, Budget]]:
     from geodp.mechanisms.calibration import epsilon_of, sigma_for_rho
 
-    if not left.rho:
+    rho = _grid_down((left.rho or Fraction(0)) / k)
+    if rho == 0:
         return []
-    rho = _round_down(left.rho / k)
     # The label in book A: the whole of its delta over k, so that more than k cannot fit there.
     delta = (held.delta if held.basic_delta is None else held.basic_delta) / k
     eps = round_up(epsilon_of(rho, delta), 12)
     return [(sigma_for_rho(l2**2, rho), Budget(eps, delta, rho, "gaussian", "zcdp"))]
 
 
-def _round_down(number: Fraction, digits: int = 40) -> Fraction:
-    if number == 0:
-        return number
-    size = len(str(number.numerator)) - len(str(number.denominator))
-    scale = Fraction(10) ** (digits - size)
-    return Fraction(math.floor(number * scale)) / scale
+def _grid_up(number: Fraction) -> Fraction:
+    return Fraction(math.ceil(number * _GRID), _GRID)
+
+
+def _grid_down(number: Fraction) -> Fraction:
+    return Fraction(math.floor(number * _GRID), _GRID)
 
 
 def _tidy(number: Fraction) -> Fraction:
