@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from geodp._version import __version__
 from geodp.errors import NoiseWarning
-from geodp.exact import exact_positive, plain, sqrt_up
+from geodp.exact import exact_delta, exact_positive, plain, sqrt_up
 from geodp.mechanisms.calibration import NO_DELTA, rho_of, scale_for, sigma_for
 from geodp.mechanisms.laws import DiscreteLaplace, Law, RoundedGaussian
 from geodp.mechanisms.noise import add_saturating
@@ -206,11 +206,10 @@ def _integers(values: ArrayLike, lattice: object | None) -> tuple[NDArray[np.int
     """Return the values in steps, and the step (None for integers as they are)."""
     array = np.asarray(values)
     if lattice is not None:
-        return _round(array, _power_of_two(lattice)), _power_of_two(lattice)
+        step = _power_of_two(lattice)
+        return _round(array, step), step
     if array.dtype.kind == "u":
-        return np.minimum(
-            array, np.asarray(_TOP, dtype=array.dtype if array.itemsize == 8 else np.uint64)
-        ).astype(np.int64), None
+        return np.minimum(array.astype(np.uint64), np.uint64(_TOP)).astype(np.int64), None
     if array.dtype.kind == "i":
         return array.astype(np.int64), None
     raise TypeError(
@@ -241,8 +240,6 @@ def _power_of_two(lattice: object) -> Fraction:
 
 
 def _delta(delta: object) -> Fraction:
-    from geodp.exact import exact_delta
-
     number = exact_delta(delta)
     if number == 0:
         raise ValueError(NO_DELTA)
