@@ -10,23 +10,33 @@ from geodp.mechanisms.choice import Figures, MechanismChoice
 if TYPE_CHECKING:
     from geodp.plans import Plan
 
-__all__ = ["plan_html", "plan_rows", "plan_text"]
+__all__ = ["plan_html", "plan_rows", "plan_text", "rows_html", "rows_text"]
 
 _NAMES = {"laplace": "Laplace", "gaussian": "Gaussian"}
 
 
 def plan_text(plan: "Plan") -> str:
     """Return the plan as a page of text."""
-    title, *rows = plan_rows(plan)
+    return rows_text(plan_rows(plan))
+
+
+def plan_html(plan: "Plan") -> str:
+    """Return the plan as one table without scripts or colours of its own, under 4 kB."""
+    return rows_html(plan_rows(plan))
+
+
+def rows_text(page: list[tuple[str, ...]]) -> str:
+    """Return a page, its title first, as text."""
+    title, *rows = page
     lines = [title[1]]
     for label, *cells in rows:
         lines.append(f"    {label:<15}" + _columns(cells))
     return "\n".join(line.rstrip() for line in lines)
 
 
-def plan_html(plan: "Plan") -> str:
-    """Return the plan as one table without scripts or colours of its own, under 4 kB."""
-    (_, title), *rows = plan_rows(plan)
+def rows_html(page: list[tuple[str, ...]]) -> str:
+    """Return a page, its title first, as one table."""
+    (_, title), *rows = page
     body = "".join(_html_row(label, cells) for label, *cells in rows)
     return (
         f'<table style="text-align:left"><caption style="text-align:left"><b>{escape(title)}</b></caption>'

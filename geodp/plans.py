@@ -29,7 +29,17 @@ if TYPE_CHECKING:
 
     from geodp.ledger import Ledger
 
-__all__ = ["ESTIMATORS", "MAX_CELLS", "Plan", "Ways", "make_plan"]
+__all__ = [
+    "ESTIMATORS",
+    "MAX_CELLS",
+    "Plan",
+    "Ways",
+    "asked_budget",
+    "check_noise",
+    "decided_plan",
+    "make_plan",
+    "warn_of",
+]
 
 MAX_CELLS = 5_000_000
 ESTIMATORS = ("pyramid", "shrink", "median", "norm_sub", "clamp")
@@ -257,25 +267,42 @@ def make_plan(
         Any argument of the wrong kind or range, a domain of more than 5 million keys, or noise that
         would not fit into integers.
     """
-    ways = ways or Ways()
+    if policy.cap == "auto":
+        from geodp.autoplans import make_auto_plan
+
+        return make_auto_plan(policy, eps, delta, query, by, ways or Ways())
+    plan = decided_plan(policy, eps, delta, query, by, ways or Ways())
+    check_noise(plan)
+    warn_of(policy, plan)
+    return plan
+
+
+def decided_plan(
+    policy: Policy,
+    eps: object,
+    delta: object,
+    query: Query,
+    by: object,
+    ways: Ways,
+    share: Fraction = Fraction(1),
+) -> Plan:
+    """Return the plan without any warning; ``share`` is its part of a budget that several plans spend."""
     budget = eps if isinstance(eps, Budget) else None
-    asked_eps, asked_delta = _asked(eps, delta)
+    asked_eps, asked_delta = asked_budget(eps, delta)
     _check_delta(asked_delta, policy.population)
     settled, default_grid = _settle(policy, query)
     levels = slots(by)
     _check_size(settled, len(levels), default_grid)
     layout = _layout(settled, levels)
-    choice = _choose(layout, query, asked_eps, asked_delta, ways, budget)
-    measurements = _measure(layout, query, asked_eps, asked_delta, choice.mechanism, budget)
-    plan = Plan(
+    choice = _choose(layout, query, asked_eps, asked_delta, ways, budget, share)
+    measurements = _measure(layout, query, asked_eps, asked_delta, choice.mechanism, budget, share)
+    return Plan(
         settled, query, levels, asked_eps, asked_delta, ways, choice, measurements, budget, default_grid
     )
-    _check_noise(plan)
-    _warn(policy, plan)
-    return plan
 
 
-def _asked(eps: object, delta: object) -> tuple[Fraction, Fraction]:
+def asked_budget(eps: object, delta: object) -> tuple[Fraction, Fraction]:
+    """Return what was typed, or what a Budget holds, exactly."""
     if isinstance(eps, Budget):
         if exact(delta, "delta") != 0:
             raise ValueError("delta comes with the Budget; leave delta out.")
@@ -329,14 +356,20 @@ def _layout(policy: Policy, levels: Slots) -> Layout:
 
 
 def _choose(
-    layout: Layout, query: Query, eps: Fraction, delta: Fraction, ways: Ways, budget: Budget | None
+    layout: Layout,
+    query: Query,
+    eps: Fraction,
+    delta: Fraction,
+    ways: Ways,
+    budget: Budget | None,
+    share: Fraction,
 ) -> MechanismChoice:
     """Compare both mechanisms on the leading quantity, at its share of the budget."""
     mechanism = budget.mechanism if budget else ways.mechanism
     laplace, gaussian = (query.quantities(layout, kind)[0] for kind in ("laplace", "gaussian"))
     return decide(
-        laplace.norms.l1 / laplace.share,
-        gaussian.norms.l2_squared / gaussian.share,
+        laplace.norms.l1 / (laplace.share * share),
+        gaussian.norms.l2_squared / (gaussian.share * share),
         eps,
         delta,
         mechanism=mechanism,
@@ -348,12 +381,16 @@ def _choose(
 
 
 def _measure(
-    layout: Layout, query: Query, eps: Fraction, delta: Fraction, mechanism: str, budget: Budget | None
+    layout: Layout,
+    query: Query,
+    eps: Fraction,
+    delta: Fraction,
+    mechanism: str,
+    budget: Budget | None,
+    share: Fraction,
 ) -> tuple[Measurement, ...]:
-    return tuple(
-        Measurement(quantity, _law(quantity, eps, delta, mechanism, budget))
-        for quantity in query.quantities(layout, mechanism)
-    )
+    quantities = (replace(q, share=q.share * share) for q in query.quantities(layout, mechanism))
+    return tuple(Measurement(q, _law(q, eps, delta, mechanism, budget)) for q in quantities)
 
 
 def _law(quantity: Quantity, eps: Fraction, delta: Fraction, mechanism: str, budget: Budget | None) -> Law:
@@ -369,7 +406,8 @@ def _law(quantity: Quantity, eps: Fraction, delta: Fraction, mechanism: str, bud
     return RoundedGaussian(sigma_for(l2_squared, eps, delta))
 
 
-def _check_noise(plan: Plan) -> None:
+def check_noise(plan: Plan) -> None:
+    """Refuse what would mostly be released without noise, and warn where much would."""
     p_zero = max(m.law.p_zero for m in plan.measurements)
     if p_zero > _SURELY_NO_NOISE and plan.ways.mechanism == "auto":
         raise ValueError(
@@ -384,7 +422,8 @@ def _check_noise(plan: Plan) -> None:
         )
 
 
-def _warn(policy: Policy, plan: Plan) -> None:
+def warn_of(policy: Policy, plan: Plan) -> None:
+    """Warn of what a policy left open, and of a delta that people would notice."""
     if policy.subject is None:
         warn(
             "No subject was named, so this protects single rows, not people. Name the column that says whose a "

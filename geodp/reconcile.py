@@ -52,12 +52,15 @@ def label_of(frame: pd.DataFrame) -> str:
 
 def verify_frame(frame: pd.DataFrame, stored: "Stored") -> pd.DataFrame:
     """Return every disagreement between a released frame and what is stored under its label."""
-    part, held = frame.attrs["geodp"]["ledger"], stored.entry
+    named, held = frame.attrs["geodp"]["ledger"], stored.entry
     found = [
-        f"the frame's record has another {name}" for name in ("id", "entry") if part.get(name) != held[name]
+        f"the frame's record has another {name}" for name in ("id", "entry") if named.get(name) != held[name]
     ]
+    # A joint release stores each view's columns as "view/column", and a cap that was chosen as "stage 1/cap".
+    view = frame.attrs["geodp"].get("joint", {}).get("view", "")
     for name, values in stored.columns.items():
-        problem = _column_problem(frame, name, values)
+        part, _, column = name.rpartition("/")
+        problem = _column_problem(frame, column, values) if part == view else None
         found += [problem] if problem else []
     return _table([(held["entry"], held["label"], problem) for problem in found])
 
@@ -65,23 +68,26 @@ def verify_frame(frame: pd.DataFrame, stored: "Stored") -> pd.DataFrame:
 def cost_problem(charge: Charge, measurements: Iterable[Mapping[str, Any]]) -> str | None:
     """Return what is wrong with the price of these measurements; None if it is right.
 
-    With eps_l the sum of l1/b over the Laplace parts and mu² the sum of l2²/sigma² over the Gaussian
-    ones, the release is (eps_l + e, delta(mu, e))-DP for every e (Balle and Wang 2018) and
-    (eps_l²/2 + mu²/2)-zCDP.
+    With eps_l the sum of l1/b over the Laplace parts, eps_x that of reach/b over the exponential ones and
+    mu² the sum of l2²/sigma² over the Gaussian ones, the release is (eps_l + eps_x + e, delta(mu, e))-DP for
+    every e (Balle and Wang 2018) and (eps_l²/2 + eps_x²/8 + mu²/2)-zCDP (Cesar and Rogers 2021).
     """
-    eps_l, mu_squared = Fraction(0), Fraction(0)
+    eps_l, eps_x, mu_squared = Fraction(0), Fraction(0), Fraction(0)
     for one in measurements:
         scale = Fraction(one["scale"])
         if one["mechanism"] == "gaussian":
             mu_squared += Fraction(one["l2_squared"]) / scale**2
+        elif one["mechanism"] == "exponential":
+            eps_x += Fraction(one["l1"]) / scale
         else:
             eps_l += Fraction(one["l1"]) / scale
-    rho = (eps_l**2 + mu_squared) / 2
+    rho = (eps_l**2 + eps_x**2 / 4 + mu_squared) / 2
+    eps = eps_l + eps_x
     if charge.rho is not None and charge.rho < rho:
         return f"was charged rho {amount(charge.rho)}, costs {amount(rho)}"
-    if charge.eps < eps_l:
-        return f"was charged eps {amount(charge.eps)}, costs {amount(eps_l)}"
-    return _delta_problem(charge, charge.eps - eps_l, mu_squared)
+    if charge.eps < eps:
+        return f"was charged eps {amount(charge.eps)}, costs {amount(eps)}"
+    return _delta_problem(charge, charge.eps - eps, mu_squared)
 
 
 def _delta_problem(charge: Charge, eps: Fraction, mu_squared: Fraction) -> str | None:

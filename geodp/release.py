@@ -23,11 +23,23 @@ from geodp.queries import Rows
 from geodp.subjects import Subjects, check_subject_dtype, each_row, subjects
 
 if TYPE_CHECKING:
-    from geodp.ledger import Ledger
+    from geodp.ledger import Ledger, Stored
     from geodp.plans import Plan
     from geodp.policy import Policy
 
-__all__ = ["check_frame", "check_subject", "draw", "finish", "place", "release", "saturating_add", "tally"]
+__all__ = [
+    "Books",
+    "check_frame",
+    "check_subject",
+    "discreet",
+    "draw",
+    "finish",
+    "place",
+    "quiet",
+    "release",
+    "saturating_add",
+    "tally",
+]
 
 Ints = NDArray[np.int64]
 
@@ -44,16 +56,17 @@ def release(
     """Release what ``plan`` describes from the points of ``gdf``; see :meth:`geodp.Plan.release`."""
     mode = testing.current()
     check_frame(plan, gdf)
-    books = _Books.open(plan, ledger, label, mode)
-    replayed = books.replay(retry)
-    if replayed is not None:
-        return replayed
+    books = Books.open(plan, ledger, label, mode)
+    stored = books.replay(retry)
+    if stored is not None:
+        return finish(plan, stored.columns, records.release_record(plan, mode.noise, stored.entry))
     exact = tally(plan, gdf, mode)
     entry = books.pay(retry, reason)
     noisy = draw(plan, exact, mode)
-    with _quiet():
+    with quiet():
         columns = plan.query.columns(plan, noisy)
-    return books.hand_out(entry, columns)
+    kept = books.keep(entry, columns)
+    return finish(plan, columns, records.release_record(plan, mode.noise, kept))
 
 
 def check_frame(plan: "Plan", gdf: object) -> None:
@@ -76,7 +89,7 @@ def check_subject(frame: gpd.GeoDataFrame, policy: "Policy") -> None:
 
 def tally(plan: "Plan", gdf: gpd.GeoDataFrame, mode: testing.Mode) -> dict[str, Ints]:
     """Return the exact integers of every quantity, every subject's contribution bounded."""
-    with _quiet(), _discreet("tallying the rows", mode):
+    with quiet(), discreet("tallying the rows", mode):
         rows = place(plan, gdf)
         return plan.query.tally(rows, plan.layout, plan.mechanism, mode.secret)
 
@@ -138,14 +151,18 @@ def finish(plan: "Plan", columns: Mapping[str, NDArray[Any]], record: dict[str, 
     return frame
 
 
-class _Books:
+class Books:
     """The ledger's side of one release; without a ledger there is nothing to pay or replay."""
 
-    def __init__(self, plan: "Plan", ledger: "Ledger | None", label: str | None, mode: testing.Mode) -> None:
+    def __init__(
+        self, plan: "records.Payable", ledger: "Ledger | None", label: str | None, mode: testing.Mode
+    ) -> None:
         self.plan, self.ledger, self.label, self.mode = plan, ledger, label, mode
 
     @classmethod
-    def open(cls, plan: "Plan", ledger: "Ledger | None", label: str | None, mode: testing.Mode) -> "_Books":
+    def open(
+        cls, plan: "records.Payable", ledger: "Ledger | None", label: str | None, mode: testing.Mode
+    ) -> "Books":
         """Find the ledger that pays, and refuse what it cannot pay for before any data are read."""
         from geodp.ledger import default_ledger
 
@@ -173,8 +190,8 @@ class _Books:
             )
         book.check_policy(unit=policy.unit, neighboring=policy.neighboring)
 
-    def replay(self, retry: bool) -> gpd.GeoDataFrame | None:
-        """Return the stored release of this label, if there is one."""
+    def replay(self, retry: bool) -> "Stored | None":
+        """Return the stored release of this label, if there is one; refuse early what would not fit."""
         if self.ledger is None or self.label is None:
             return None
         stored = self.ledger.stored(self.label, self.plan.key, retry=retry)
@@ -185,26 +202,21 @@ class _Books:
             f'label "{self.label}": stored release of {stored.entry["time"]}, data not read, nothing spent.',
             ReplayWarning,
         )
-        return self._frame(stored.columns, stored.entry)
+        return stored
 
     def pay(self, retry: bool, reason: str | None) -> int | None:
         """Commit the debit. What fails after this line stays spent."""
         if self.ledger is None or self.label is None:
             return None
-        record = records.plan_record(self.plan)
         return self.ledger.debit(
-            self.label, self.plan.key, self.plan.charge, record, retry=retry, reason=reason
+            self.label, self.plan.key, self.plan.charge, self.plan.to_dict(), retry=retry, reason=reason
         )
 
-    def hand_out(self, entry: int | None, columns: dict[str, NDArray[Any]]) -> gpd.GeoDataFrame:
-        """Store the released numbers, then return them."""
+    def keep(self, entry: int | None, columns: Mapping[str, NDArray[Any]]) -> dict[str, Any] | None:
+        """Store the released numbers before they are handed out; return the ledger's part of the record."""
         if self.ledger is None or entry is None:
-            return self._frame(columns, None)
-        return self._frame(columns, self.ledger.store(entry, columns))
-
-    def _frame(self, columns: Mapping[str, NDArray[Any]], entry: dict[str, Any] | None) -> gpd.GeoDataFrame:
-        record = records.release_record(self.plan, self.mode.noise, entry)
-        return finish(self.plan, columns, record)
+            return None
+        return self.ledger.store(entry, columns)
 
 
 def _dtypes(frame: gpd.GeoDataFrame, names: list[Any]) -> dict[Any, Any]:
@@ -251,7 +263,7 @@ def _clamped(
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep every numeric warning in: one that rows can trigger would tell of them."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -259,7 +271,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _discreet(stage: str, mode: testing.Mode) -> Iterator[None]:
+def discreet(stage: str, mode: testing.Mode, outcome: str = "nothing was spent") -> Iterator[None]:
     """Say where a failure happened and nothing of what the library beneath said about the rows.
 
     A release inside ``geodp.testing`` protects nobody, so there the cause is shown.
@@ -267,11 +279,11 @@ def _discreet(stage: str, mode: testing.Mode) -> Iterator[None]:
     if mode.is_test:
         yield
         return
-    message = f"{stage} failed; nothing was spent. gdf.dp.audit() looks at the rows."
+    message = f"{stage} failed; {outcome}. gdf.dp.audit() looks at the rows."
     try:
         yield
     except MemoryError:
-        message = f"not enough memory while {stage}; nothing was spent."
+        message = f"not enough memory while {stage}; {outcome}."
     except Exception:
         pass
     else:

@@ -1,0 +1,254 @@
+"""``cap="auto"``: a plan in two stages, one debit.
+
+Stage 1 chooses the cap among public candidates for 5 % of eps (:mod:`geodp.caps`); stage 2 is the release
+itself, with the chosen cap and the rest of the budget. A plan for *every* candidate is made before any row is
+read, all with one mechanism, pinned from public facts; stage 1 only picks which of them is carried out. So
+the cap, and the size of noise that follows from it, are private outputs of stage 1, paid for like any
+other, and everything else stays decided by arguments alone.
+
+**Privacy.** Stage 1 is (eps_1, 0)-DP and (eps_1²/8)-zCDP. For every fixed cap c, stage 2 is (eps - eps_1,
+delta)-DP and rho_c-zCDP. Stage 2 sees of stage 1 its output alone, and takes the cap from it, so both together are
+(eps, delta)-DP and (eps_1²/8 + max rho_c)-zCDP by adaptive composition (Dwork and Roth 2014, theorem B.1;
+Bun and Steinke 2016, lemma 2.3): that is what is debited, before stage 1 draws.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import geopandas as gpd
+import numpy as np
+from numpy.typing import NDArray
+
+from geodp import testing
+from geodp.accounting import Budget, Charge
+from geodp.caps import CANDIDATES, QUANTILE, Selection, keys_per_subject, selection
+from geodp.exact import plain
+from geodp.mechanisms.calibration import rho_of
+from geodp.pages import plan_rows, rows_html, rows_text
+from geodp.plans import Plan, Ways, asked_budget, check_noise, decided_plan, warn_of
+from geodp.policy import Policy
+from geodp.queries import Query
+from geodp.records import plan_record, sealed
+from geodp.release import Books, check_frame, discreet, draw, finish, place, quiet
+from geodp.slots import slots
+from geodp.wording import people
+
+if TYPE_CHECKING:
+    from geodp.ledger import Ledger
+
+__all__ = ["SHARE", "AutoPlan", "make_auto_plan"]
+
+SHARE = Fraction(1, 20)
+_COLUMN = "stage 1/cap"
+# What of a record is an output of stage 1, and no part of the plan.
+_CHOSEN = ("cap", "counted", "scale", "std", "l1", "l2")
+_UNKNOWN = "as many cells as stage 1 chooses"
+
+
+@dataclass(frozen=True, repr=False)
+class AutoPlan(Plan):
+    """A plan whose cap is chosen privately first; see :class:`geodp.Plan`.
+
+    ``l1``, ``l2``, ``scale`` and ``noise_std`` are those of the largest candidate: what will be drawn is known
+    after stage 1, and is at most that. ``choice`` compares the mechanisms at the middle candidate.
+
+    Attributes
+    ----------
+    selection : Selection
+        Stage 1: the choice of the cap, and its part of eps.
+    options : tuple of Plan
+        Stage 2, for each candidate in turn, with the rest of the budget.
+    """
+
+    selection: Selection = field(kw_only=True)
+    options: tuple[Plan, ...] = field(kw_only=True)
+
+    @property
+    def charge(self) -> Charge:
+        """What both stages spend together, whichever cap is chosen."""
+        spent = self.options[0].charge
+        rho = self.selection.eps**2 / 8 + max(_rho(option) for option in self.options)
+        return Charge(self.eps, spent.delta, rho)
+
+    @property
+    def key(self) -> str:
+        """Canonical JSON of the public arguments, stage 1 among them."""
+        arguments = {**json.loads(super().key), "stage_1": self._stage_1()}
+        return json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+
+    def option(self, cap: int) -> Plan:
+        """Return the plan of stage 2 for one of the candidates."""
+        return self.options[self.selection.candidates.index(cap)]
+
+    def release(
+        self,
+        gdf: gpd.GeoDataFrame,
+        *,
+        ledger: "Ledger | None" = None,
+        label: str | None = None,
+        retry: bool = False,
+        reason: str | None = None,
+    ) -> gpd.GeoDataFrame:
+        """Choose the cap and release what the plan describes; see :meth:`geodp.Plan.release`."""
+        return _release(self, gdf, ledger, label, retry, reason)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain JSON; sizes of noise are those of the largest candidate."""
+        record = plan_record(self)
+        return {
+            **record,
+            "counted": _worded(record["counted"]),
+            "stage_1": self._stage_1(),
+            "measurements": [*record["measurements"], self.selection.measurement()],
+        }
+
+    def _stage_1(self) -> dict[str, Any]:
+        return {**self.selection.asked(), "eps": str(self.selection.eps), "within": self.selection.within}
+
+    def __str__(self) -> str:
+        return rows_text(_page(self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return rows_html(_page(self))
+
+
+def make_auto_plan(
+    policy: Policy, eps: object, delta: object, query: Query, by: object, ways: Ways
+) -> AutoPlan:
+    """Decide both stages of a release with ``cap="auto"``, for every candidate.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`geodp.plans.make_plan`, for any of the candidates; or a Budget was given as eps.
+    """
+    if isinstance(eps, Budget):
+        raise TypeError(
+            'cap="auto" chooses a cap with every release. A series chooses it once: '
+            "cap=geodp.choose_cap(...), and then pays each release with a Budget."
+        )
+    total, probability = asked_budget(eps, delta)
+    levels = slots(by)
+    first = selection(policy, total * SHARE, CANDIDATES, QUANTILE, levels)
+    rest = total - first.eps
+
+    def made(cap: int, how: Ways) -> Plan:
+        return decided_plan(replace(policy, cap=cap), rest, probability, query, levels, how)
+
+    middle = made(CANDIDATES[len(CANDIDATES) // 2], ways)
+    pinned = replace(ways, mechanism=middle.mechanism)
+    options = tuple(made(cap, pinned) for cap in CANDIDATES)
+    plan = AutoPlan(
+        replace(options[-1].policy, cap="auto"),
+        query,
+        levels,
+        total,
+        probability,
+        ways,
+        middle.choice,
+        options[-1].measurements,
+        default_grid=middle.default_grid,
+        selection=first,
+        options=options,
+    )
+    check_noise(replace(options[0], ways=ways))
+    warn_of(policy, plan)
+    return plan
+
+
+def _rho(option: Plan) -> Fraction:
+    if option.mechanism == "laplace":
+        return option.eps**2 / 2
+    return sum((rho_of(m.l2_squared, m.scale) for m in option.measurements), Fraction(0))
+
+
+def _release(
+    plan: AutoPlan,
+    gdf: gpd.GeoDataFrame,
+    ledger: "Ledger | None",
+    label: str | None,
+    retry: bool,
+    reason: str | None,
+) -> gpd.GeoDataFrame:
+    mode = testing.current()
+    check_frame(plan, gdf)
+    books = Books.open(plan, ledger, label, mode)
+    stored = books.replay(retry)
+    if stored is not None:
+        columns = dict(stored.columns)
+        cap = int(columns.pop(_COLUMN)[0])
+        return _finished(plan, cap, columns, mode, stored.entry)
+    with quiet(), discreet("placing the rows", mode):
+        rows = place(plan, gdf)
+        lengths = keys_per_subject(rows, plan.layout)
+    entry = books.pay(retry, reason)
+    cap = plan.selection.draw(lengths, mode)
+    chosen = plan.option(cap)
+    with quiet(), discreet("tallying the rows", mode, "what was debited stays spent"):
+        exact = chosen.query.tally(rows, chosen.layout, chosen.mechanism, mode.secret)
+    noisy = draw(chosen, exact, mode)
+    with quiet():
+        columns = chosen.query.columns(chosen, noisy)
+    kept = books.keep(entry, {**columns, _COLUMN: np.array([cap], np.int64)})
+    return _finished(plan, cap, columns, mode, kept)
+
+
+def _finished(
+    plan: AutoPlan,
+    cap: int,
+    columns: Mapping[str, NDArray[Any]],
+    mode: testing.Mode,
+    entry: dict[str, Any] | None,
+) -> gpd.GeoDataFrame:
+    """Lay out the frame; of its record the fields of ``_CHOSEN`` are the private output of stage 1."""
+    chosen = plan.option(cap)
+    record, output = plan.to_dict(), plan_record(chosen)
+    record |= {name: output[name] for name in _CHOSEN}
+    record["measurements"] = [*output["measurements"], plan.selection.measurement()]
+    return finish(chosen, columns, sealed({**record, "noise": mode.noise, "ledger": entry}))
+
+
+def _worded(counted: str) -> str:
+    return counted.replace("auto cells", _UNKNOWN)
+
+
+def _page(plan: AutoPlan) -> list[tuple[str, ...]]:
+    """Return the page of the middle candidate's plan, with what both stages spend, and every candidate."""
+    middle = replace(plan.options[len(plan.options) // 2], choice=plan.choice)
+    cap = middle.policy.cap
+    page: list[tuple[str, ...]] = []
+    for label, *cells in plan_rows(middle):
+        text = tuple(cell.replace(f"at most {cap} cells", f"at most {_UNKNOWN}") for cell in cells)
+        page.append((label, *_replaced(plan, label, text)))
+        if label == "spends":
+            page += _stages(plan, cap)
+    return page
+
+
+def _replaced(plan: AutoPlan, label: str, cells: tuple[str, ...]) -> tuple[str, ...]:
+    charge = plan.charge
+    said = {
+        "asked": f"eps {plain(plan.eps):g}, delta {plain(plan.delta):g}",
+        "spends": f"eps {plain(charge.eps):g}, delta {plain(charge.delta):g}, both stages together",
+    }
+    return (said[label],) if label in said else cells
+
+
+def _stages(plan: AutoPlan, middle: int) -> list[tuple[str, ...]]:
+    first = plan.selection
+    stds = [option.noise_std for option in plan.options]
+    caps = ", ".join(map(str, first.candidates))
+    return [
+        (
+            "cap",
+            f"chosen in stage 1 among {caps}, for eps {plain(first.eps):g}: what {first.share} of "
+            f"{people(plan.policy.unit)} stay within, give or take {first.within:,} of them",
+        ),
+        ("std by cap", ", ".join(f"{c}: {std:,.3g}" for c, std in zip(first.candidates, stds, strict=True))),
+        ("figures", f"below are for cap {middle}, the middle one; the real ones are known after stage 1"),
+    ]
