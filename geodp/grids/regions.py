@@ -153,7 +153,7 @@ def complete(lattice: Lattice, crs: str, box: Box) -> tuple[Ints, Ints, Ints]:
 def _is_border(side: Side, box: Box) -> bool:
     west, south, east, north = side
     if south == north and (west != east or box.west == box.east):
-        return abs(south) < 90.0
+        return -90.0 < south == box.south or box.north == north < 90.0
     return not box.is_circle and min(abs(west - box.west), abs(west - box.east)) <= _HAIR
 
 
