@@ -12,7 +12,9 @@ import copy
 import json
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from decimal import Decimal, Inexact, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
@@ -40,25 +42,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Payable", "guarantee", "law_of_measurement", "plan_record", "record", "release_record", "sealed"]
 
-_NAME, _LONG_NAME, _MOST_CHARGE = 40, 200, 300
+_ROOMS = (200, 40, 20)
+_MOST_CHARGE = 300
+_MOST_BYTES = 1900  # with the noise and the seal below 2 kB
 _LIBRARIES = ("geopandas", "h3", "numpy", "pandas", "shapely")
 _RELEASED: Mapping[str, Mapping[str, str]] = {
-    "count": {
-        "count": "int64",
-        "estimate": "float64",
-        **dict.fromkeys(("noisy_count", "lower", "upper"), "int64"),
-    },
-    "sum": dict.fromkeys(("sum", "noisy_sum", "lower", "upper"), "float64"),
-    "mean": {
-        **dict.fromkeys(("mean", "lower", "upper"), "float64"),
-        "count": "int64",
-        "noisy_sum": "float64",
-        "noisy_count": "int64",
-    },
-    "centroid": {
-        **dict.fromkeys(("count", "noisy_count"), "int64"),
-        **dict.fromkeys(("lon", "lat", "error_m"), "float64"),
-    },
+    "count": {"int64": "count noisy_count lower upper", "float64": "estimate"},
+    "sum": {"float64": "sum noisy_sum lower upper"},
+    "mean": {"float64": "mean lower upper noisy_sum", "int64": "count noisy_count"},
+    "centroid": {"float64": "lon lat error_m", "int64": "count noisy_count"},
 }
 
 
@@ -75,22 +67,31 @@ class Payable(Protocol):
 
 
 def plan_record(plan: "Plan") -> dict[str, Any]:
-    """Return the plan's part of the record as plain JSON."""
+    """Return the plan's part of the record as plain JSON; names are cut where it would grow too long."""
+    facts: dict[str, Any] = {}
+    for room in _ROOMS:
+        facts = _facts(plan, room)
+        if len(json.dumps(facts)) <= _MOST_BYTES:
+            return facts
+    return {**facts, "libraries": None}
+
+
+def _facts(plan: "Plan", room: int) -> dict[str, Any]:
     policy, charge = plan.policy, plan.charge
     return {
         "version": __version__,
-        **_query(plan.query),
-        "counted": _counted(plan),
-        "guarantee": guarantee(plan),
-        "unit": bounded(policy.unit, _LONG_NAME),
+        **_query(plan.query, room),
+        "counted": _counted(plan, min(room, 40)),
+        "guarantee": guarantee(plan, min(room, 40)),
+        "unit": bounded(policy.unit, room),
         "neighboring": policy.neighboring,
         "cap": policy.cap,
         "rows_per_cell": policy.rows_per_cell,
         "contribution": policy.contribution,
-        "population": policy.population,
+        **({} if policy.population is None else {"population": policy.population}),
         "bounds": None if policy.bounds is None else policy.bounds.to_list(),
-        "outside": None if policy.bounds is None else policy.outside,
-        **_grid(policy.grid),
+        **({} if policy.bounds is None else {"outside": policy.outside}),
+        **_grid(policy.grid, min(room, 60)),
         "by": _by(plan),
         "n_cells": plan.n_cells,
         "rows": _digest_of_plan(plan),
@@ -110,7 +111,7 @@ def plan_record(plan: "Plan") -> dict[str, Any]:
         "cells": plan.ways.cells,
         "charge": _charge(plan),
         "measurements": [measurement.to_dict() for measurement in plan.measurements],
-        "libraries": dict(_libraries()),
+        "libraries": _libraries(),
     }
 
 
@@ -124,11 +125,11 @@ def sealed(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "seal": _seal(facts)}
 
 
-def guarantee(plan: "Plan") -> str:
+def guarantee(plan: "Plan", room: int = 40) -> str:
     """Say the guarantee as a sentence, such as ``"(1, 0)-DP for one rider more or less"``."""
     charge = plan.charge
     change = "more or less" if plan.policy.neighboring == "add_remove_one" else "replaced by another"
-    return f"({plain(charge.eps)}, {plain(charge.delta)})-DP for one {shown(plan.policy.unit)} {change}"
+    return f"({plain(charge.eps)}, {plain(charge.delta)})-DP for one {shown(plan.policy.unit, room)} {change}"
 
 
 def record(frame: pd.DataFrame) -> dict[str, Any]:
@@ -184,53 +185,53 @@ def law_of_measurement(facts: Mapping[str, Any]) -> Law:
     return law_of(facts["mechanism"], facts["scale"])
 
 
-def _query(query: Query) -> dict[str, Any]:
+def _query(query: Query, room: int) -> dict[str, Any]:
     return {
-        name: bounded(value, _LONG_NAME) if isinstance(value, str) else value
+        name: bounded(value, room) if isinstance(value, str) else value
         for name, value in query.to_dict().items()
+        if value is not None
     }
 
 
-def _counted(plan: "Plan") -> str:
+def _counted(plan: "Plan", room: int) -> str:
     """Say what is counted, with long names cut."""
     query: Any = plan.query
     policy, column = plan.policy, plan.query.reads
     if column is not None:
-        query = replace(query, column=shown(column, _NAME))
-    return bounded(query.counted(_with_short_names(policy)), 300)
+        query = replace(query, column=shown(column, room))
+    return bounded(query.counted(_with_short_name(policy, room)), 300)
 
 
-def _with_short_names(policy: "Policy") -> "Policy":
-    return policy if policy.by_row else replace(policy, subject=shown(policy.unit, _NAME))
+def _with_short_name(policy: "Policy", room: int) -> "Policy":
+    return policy if policy.by_row else replace(policy, subject=shown(policy.unit, room))
 
 
-def _grid(grid: "Grid") -> dict[str, Any]:
+def _grid(grid: "Grid", room: int) -> dict[str, Any]:
     """Return the grid's name; what zones add to it stands apart, because a query has an ``n`` too."""
-    facts = {
-        name: bounded(value, 120) if isinstance(value, str) else value
-        for name, value in grid.to_dict().items()
-    }
-    name = facts.pop("grid")
-    return {"grid": name, "zones": facts} if facts else {"grid": name}
+    facts = grid.to_dict()
+    name = {"grid": bounded(facts.pop("grid"), room + 6)}
+    if not facts:
+        return name
+    return {**name, "zones": {"n": facts["n"], "overlap": facts["overlap"], "digest": facts["digest"][:32]}}
 
 
 def _by(plan: "Plan") -> dict[str, Any]:
     facts = plan.slots.to_dict()
-    if len(json.dumps(facts)) <= 250:
+    if len(json.dumps(facts)) <= 160:
         return facts
     return {"columns": len(plan.slots.names), "slots": len(plan.slots), "digest": facts["digest"]}
 
 
-def _columns(plan: "Plan") -> dict[str, str] | None:
-    """Return the released columns and their dtypes; None for a kind that is not written down here."""
+def _columns(plan: "Plan") -> dict[str, list[str]] | None:
+    """Return the released columns by dtype; None for a kind that is not written down here."""
     ways, found = plan.ways, _RELEASED.get(plan.query.word)
     if found is None or (plan.policy.contribution, ways.strategy, ways.cells) != ("sample", "flat", "all"):
         return None
-    columns = dict(found)
+    columns = {dtype: names.split() for dtype, names in found.items()}
     if getattr(plan.query, "n", None) is not None:
-        del columns["count"], columns["noisy_count"]
+        del columns["int64"]
     if plan.policy.outside == "clamp" and plan.policy.bounds is not None:
-        columns["edge"] = "bool"
+        columns["bool"] = ["edge"]
     return columns
 
 
@@ -248,7 +249,6 @@ def _choice(plan: "Plan") -> dict[str, Any]:
         "gaussian": noise(choice.gaussian),
         "crossover_cap": choice.crossover_cap,
         "because": choice.because,
-        "lost": choice.lost,
         "mechanism_asked": plan.ways.mechanism,
         "criterion": plan.ways.criterion,
     }
@@ -257,8 +257,17 @@ def _choice(plan: "Plan") -> dict[str, Any]:
 def _charge(plan: "Plan") -> dict[str, str] | None:
     """Return the exact cost; None where somebody typed hundreds of digits, which the ledger keeps anyway."""
     charge = plan.charge
-    exact = {"eps": str(charge.eps), "delta": str(charge.delta), "rho": str(charge.rho)}
+    exact = {"eps": _exact(charge.eps), "delta": _exact(charge.delta)}
+    exact |= {} if charge.rho is None else {"rho": _exact(charge.rho)}
     return exact if sum(map(len, exact.values())) <= _MOST_CHARGE else None
+
+
+def _exact(number: Fraction) -> str:
+    """Return the shortest exact text: a decimal or a fraction."""
+    ratio = str(number)
+    with localcontext(prec=_MOST_CHARGE) as context:
+        decimal = str(Decimal(number.numerator) / Decimal(number.denominator))
+        return ratio if context.flags[Inexact] else min(ratio, decimal, key=len)
 
 
 def _plain(rho: Fraction | None) -> int | float | None:
@@ -270,15 +279,13 @@ def _short(number: float) -> float:
 
 
 @lru_cache(maxsize=1)
-def _libraries() -> tuple[tuple[str, str], ...]:
+def _libraries() -> str:
     """Return the versions of what a release is computed with."""
-    found = [("python", platform.python_version())]
+    found = [f"python {platform.python_version()}"]
     for name in _LIBRARIES:
-        try:
-            found.append((name, version(name)))
-        except PackageNotFoundError:
-            continue
-    return tuple(found)
+        with suppress(PackageNotFoundError):
+            found.append(f"{name} {version(name)}")
+    return ", ".join(found)
 
 
 def _digest_of_plan(plan: "Plan") -> str:
@@ -348,18 +355,19 @@ def _problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
     )
 
 
-def _columns_problem(frame: pd.DataFrame, expected: Mapping[str, str] | None) -> str | None:
-    if expected is None:
+def _columns_problem(frame: pd.DataFrame, recorded: Mapping[str, list[str]] | None) -> str | None:
+    if recorded is None:
         return None
+    expected = {name: dtype for dtype, names in recorded.items() for name in names}
     outlines = [name for name, dtype in frame.dtypes.items() if isinstance(dtype, gpd.array.GeometryDtype)]
     outline = outlines[0] if outlines else "geometry"
     found = [(str(name), str(dtype)) for name, dtype in frame.dtypes.items() if name != outline]
-    names, dtypes = [name for name, _ in found], dict(found)
-    if missing := [name for name in expected if name not in names]:
+    dtypes = dict(found)
+    if missing := [name for name in expected if name not in dtypes]:
         return f"it has no column {missing[0]!r}"
-    if extra := [name for name in names if name not in expected]:
-        return f"column {shown(extra[0])!r} is not part of it"
-    if len(names) != len(expected):
+    if extra := [name for name in dtypes if name not in expected]:
+        return f"column '{shown(extra[0])}' is not part of it"
+    if len(found) != len(expected):
         return "it has a column twice"
     if changed := [name for name in expected if dtypes[name] != expected[name]]:
         return f"column {changed[0]!r} is {dtypes[changed[0]]}, was {expected[changed[0]]}"
