@@ -86,6 +86,7 @@ class Accessor:
         grid: "Grid | str | None" = None,
         by: Any = None,
         estimator: str = "pyramid",
+        rescale: bool | int = False,
         return_geometry: bool = True,
         mechanism: str = "auto",
         criterion: str = "std",

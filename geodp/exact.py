@@ -9,7 +9,7 @@ every double that leaves this module is rounded towards more privacy by its call
 import math
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from numbers import Rational, Real
+from numbers import Rational
 
 import numpy as np
 
@@ -59,12 +59,13 @@ def exact(value: object, name: str) -> Fraction:
         return _parse(value, name)
     if isinstance(value, Decimal):
         return _decimal(value, name)
-    if isinstance(value, Rational) or isinstance(value, np.integer):
-        return Fraction(int(value)) if not isinstance(value, Rational) else Fraction(value)
+    if isinstance(value, Rational):
+        # numpy integers are rationals too; their parts must become Python's, which never overflow.
+        return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, float):
         _finite(float(value), name)
         return Fraction(repr(float(value)))
-    if isinstance(value, Real) and isinstance(value, np.floating):
+    if isinstance(value, np.floating):
         _finite(float(value), name)
         return Fraction(*value.as_integer_ratio())
     raise TypeError(f"{name} must be a number, got {_kind(value)}.")
@@ -146,9 +147,7 @@ def plain(number: Fraction | float | int) -> int | float:
     """
     if isinstance(number, float) and not math.isfinite(number):
         raise ValueError("a record holds finite numbers only")
-    if number == int(number) and abs(number) < 2**53:
-        return int(number)
-    return float(number)
+    return int(number) if number == int(number) and abs(number) < 2**53 else float(number)
 
 
 def _parse(text: str, name: str) -> Fraction:
@@ -174,7 +173,7 @@ def _to_decimal(part: str, text: str, name: str) -> Decimal:
 def _decimal(value: Decimal, name: str) -> Fraction:
     if not value.is_finite():
         raise ValueError(f"{name} must be finite, got {value}.")
-    if value and abs(value.adjusted()) > _MAX_EXPONENT or len(value.as_tuple().digits) > _MAX_DIGITS:
+    if (value and abs(value.adjusted()) > _MAX_EXPONENT) or len(value.as_tuple().digits) > _MAX_DIGITS:
         raise ValueError(f"{name} must lie within 1e-{_MAX_EXPONENT} and 1e{_MAX_EXPONENT}.")
     return Fraction(value)
 

@@ -15,7 +15,7 @@ import pandas as pd
 from geodp.accounting import Budget, Charge
 from geodp.bounds import WORLD, Box
 from geodp.errors import BoundsWarning, NoiseWarning, PopulationWarning, PrivacyUnitWarning, warn
-from geodp.exact import exact, exact_delta, exact_positive
+from geodp.exact import exact, exact_delta, exact_positive, whole
 from geodp.grids import finest_h3
 from geodp.mechanisms.calibration import rho_of, scale_for, sigma_for, sigma_for_rho
 from geodp.mechanisms.choice import MechanismChoice, decide
@@ -23,6 +23,7 @@ from geodp.mechanisms.laws import DiscreteLaplace, Law, RoundedGaussian
 from geodp.policy import Policy, one_of
 from geodp.queries import Layout, Measurement, Quantity, Query
 from geodp.slots import Slots, slots
+from geodp.strategies import leveled, settled_query
 
 if TYPE_CHECKING:
     import geopandas as gpd
@@ -45,6 +46,7 @@ MAX_CELLS = 5_000_000
 ESTIMATORS = ("pyramid", "shrink", "median", "norm_sub", "clamp")
 _SURE_DELTA = Fraction(1, 1000)
 _SURELY_NO_NOISE = 0.999999
+_K_MAX = 64
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,11 @@ class Ways:
         What ``"auto"`` compares.
     estimator : str
         What makes ``count`` out of ``noisy_count``.
-    strategy : {"flat"}
-        Whether only cells are measured.
+    strategy : {"flat", "levels"}
+        Whether only cells are measured, or totals of coarse blocks too.
+    rescale : int
+        Most keys of one subject in the separately measured total that the map is scaled to; 0 for none,
+        True for 64.
     cells : {"all"}
         Which cells are released.
     return_geometry : bool
@@ -72,15 +77,19 @@ class Ways:
     strategy: str = "flat"
     cells: str = "all"
     return_geometry: bool = True
+    rescale: int = 0
 
     def __post_init__(self) -> None:
         one_of(self.mechanism, "mechanism", ("auto", "laplace", "gaussian"))
         one_of(self.criterion, "criterion", ("std", "max_error"))
         one_of(self.estimator, "estimator", ESTIMATORS)
-        one_of(self.strategy, "strategy", ("flat",))
+        one_of(self.strategy, "strategy", ("flat", "levels"))
         one_of(self.cells, "cells", ("all",))
         if not isinstance(self.return_geometry, bool):
             raise TypeError(f"return_geometry must be True or False, got {self.return_geometry!r}.")
+        if isinstance(self.rescale, bool):
+            object.__setattr__(self, "rescale", _K_MAX if self.rescale else 0)
+        whole(self.rescale, "rescale", 0)
 
 
 @dataclass(frozen=True)
@@ -290,11 +299,17 @@ def decided_plan(
     budget = eps if isinstance(eps, Budget) else None
     asked_eps, asked_delta = asked_budget(eps, delta)
     _check_delta(asked_delta, policy.population)
+    query = settled_query(query, policy, ways)
     settled, default_grid = _settle(policy, query)
     levels = slots(by)
     _check_size(settled, len(levels), default_grid)
     layout = _layout(settled, levels)
     choice = _choose(layout, query, asked_eps, asked_delta, ways, budget, share)
+    if ways.strategy == "levels":
+        query = leveled(layout, choice.mechanism, choice.law.std)
+        named = replace(ways, mechanism=choice.mechanism)
+        split = _choose(layout, query, asked_eps, asked_delta, named, budget, share)
+        choice = replace(split, because=choice.because, lost=choice.lost, named=choice.named)
     measurements = _measure(layout, query, asked_eps, asked_delta, choice.mechanism, budget, share)
     return Plan(
         settled, query, levels, asked_eps, asked_delta, ways, choice, measurements, budget, default_grid
@@ -365,7 +380,7 @@ def _choose(
     share: Fraction,
 ) -> MechanismChoice:
     """Compare both mechanisms on the leading quantity, at its share of the budget."""
-    mechanism = budget.mechanism if budget else ways.mechanism
+    mechanism = budget.mechanism if budget else query.mechanism(ways.mechanism, delta)
     laplace, gaussian = (query.quantities(layout, kind)[0] for kind in ("laplace", "gaussian"))
     return decide(
         laplace.norms.l1 / (laplace.share * share),

@@ -62,12 +62,13 @@ class View:
         mechanism: str = "auto",
         criterion: str = "std",
         estimator: str = "pyramid",
+        rescale: bool | int = False,
         strategy: str = "flat",
         cells: str = "all",
         return_geometry: bool = True,
     ) -> Plan:
         """Decide a release without reading any row; see :func:`geodp.plan`."""
-        ways = Ways(mechanism, criterion, estimator, strategy, cells, return_geometry)
+        ways = Ways(mechanism, criterion, estimator, strategy, cells, return_geometry, rescale)
         policy = self.policy if grid is None else replace(self.policy, grid=grid)
         return make_plan(policy, eps, delta, query or Count(), by, ways)
 
@@ -81,6 +82,7 @@ class View:
         mechanism: str = "auto",
         criterion: str = "std",
         estimator: str = "pyramid",
+        rescale: bool | int = False,
         strategy: str = "flat",
         cells: str = "all",
         label: str | None = None,
@@ -97,6 +99,7 @@ class View:
             mechanism=mechanism,
             criterion=criterion,
             estimator=estimator,
+            rescale=rescale,
             strategy=strategy,
             cells=cells,
             return_geometry=return_geometry,

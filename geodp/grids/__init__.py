@@ -9,7 +9,8 @@ from geodp.grids.whole import Whole
 __all__ = ["H3", "Domain", "Grid", "Hierarchy", "Square", "Whole", "finest_h3", "grid"]
 
 _ALLOWED = (
-    '"h3:8" (resolution 0 to 15), "square:0.01" (degrees), "square:1000@3035" (metres of a projected CRS), "box" (one cell), '
+    '"h3:8" (resolution 0 to 15), "square:0.01" (degrees), "square:1000@3035" (metres of a projected CRS), '
+    '"box" (one cell), '
     "or a grid: geodp.H3(8), geodp.Square(0.01), geodp.Zones(zones)"
 )
 

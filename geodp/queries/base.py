@@ -182,6 +182,10 @@ class Query(ABC):
         """Return the grid where none was given; ``None`` means the finest H3 of at most 10,000 cells."""
         return None
 
+    def mechanism(self, asked: str, delta: Fraction) -> str:
+        """Return the mechanism to choose from; a query made for one of them fixes ``"auto"``."""
+        return asked
+
     @abstractmethod
     def quantities(self, layout: Layout, mechanism: str) -> tuple[Quantity, ...]:
         """Return what is measured, the leading quantity first."""

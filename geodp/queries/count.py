@@ -1,5 +1,6 @@
 """How many subjects (or rows) there are in each key."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from geodp.contribution import distinct_pairs, within_cap
 from geodp.estimators import estimate, to_integers
 from geodp.queries.base import Ints, Layout, Quantity, Query, Rows
+from geodp.queries.rescaling import NO_RESCALING, Rescaling
 from geodp.sensitivity import counts
 
 if TYPE_CHECKING:
@@ -23,19 +25,29 @@ __all__ = ["Count", "interval"]
 class Count(Query):
     """Distinct subjects per key; with ``rows_per_cell=m`` up to m rows of each.
 
+    Parameters
+    ----------
+    rescaling : Rescaling
+        Whether the map is scaled to a separately measured total.
+
     Examples
     --------
-    >>> Count()
-    Count()
+    >>> Count().to_dict()
+    {'query': 'count'}
     """
 
     word: ClassVar[str] = "count"
+    rescaling: Rescaling = NO_RESCALING
 
     def quantities(self, layout: Layout, mechanism: str) -> tuple[Quantity, ...]:
-        """Return the one vector of counts."""
+        """Return the counts, and the total that rescaling measures."""
         policy = layout.policy
         norms = counts(policy.cap, policy.rows_per_cell, layout.n_keys, policy.neighboring)
-        return (Quantity("count", layout.n_keys, norms),)
+        leading = Quantity("count", layout.n_keys, norms, share=self.rescaling.left)
+        if not self.rescaling:
+            return (leading,)
+        (share,) = self.rescaling.shares(1)
+        return (leading, self.rescaling.total(layout, share))
 
     def tally(self, rows: Rows, layout: Layout, mechanism: str, secret: bytes) -> dict[str, Ints]:
         """Count distinct pairs, at most ``cap`` of each subject."""
@@ -43,16 +55,22 @@ class Count(Query):
         pairs = distinct_pairs(rows.subject, rows.key, rows.inside, layout.n_keys, policy.rows_per_cell)
         kept = pairs.take(within_cap(pairs, policy.cap, rows.subjects, secret))
         weights = kept.rows if policy.rows_per_cell > 1 else None
-        return {"count": np.bincount(kept.key, weights, layout.n_keys).astype(np.int64)}
+        tallies = {"count": np.bincount(kept.key, weights, layout.n_keys).astype(np.int64)}
+        if self.rescaling:
+            tallies["total"] = self.rescaling.tally(pairs, policy.rows_per_cell)
+        return tallies
 
     def columns(self, plan: "Plan", noisy: Mapping[str, Ints]) -> dict[str, NDArray[Any]]:
         """Return count, estimate, noisy_count, lower and upper."""
-        (measurement,) = plan.measurements
-        measured = noisy["count"]
-        smooth = estimate(measured, measurement.law, plan.estimator, plan.layout.hierarchy())
-        lower, upper = interval(measured, measurement.law.halfwidth(0.95))
+        law, measured = plan.measurements[0].law, noisy["count"]
+        hierarchy = plan.layout.hierarchy()
+        smooth = estimate(measured, law, plan.estimator, hierarchy)
+        if self.rescaling:
+            std = law.std * math.sqrt(len(measured))
+            smooth = smooth * self.rescaling.factor(plan, noisy["total"], float(smooth.sum()), std)
+        lower, upper = interval(measured, law.halfwidth(0.95))
         return {
-            "count": to_integers(smooth, plan.layout.hierarchy().order),
+            "count": to_integers(smooth, hierarchy.order),
             "estimate": smooth,
             "noisy_count": measured,
             "lower": lower,
@@ -66,6 +84,10 @@ class Count(Query):
         times = "once in each" if policy.rows_per_cell == 1 else f"up to {policy.rows_per_cell} rows in each"
         cells = "1 cell" if policy.cap == 1 else f"{policy.cap} cells"
         return f"distinct {policy.unit}s, each in at most {cells}, {times}; not trips"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the query as plain JSON."""
+        return {"query": self.word, **self.rescaling.to_dict()}
 
 
 def interval(measured: Ints, halfwidth: int) -> tuple[Ints, Ints]:
