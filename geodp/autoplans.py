@@ -44,7 +44,7 @@ __all__ = ["SHARE", "AutoPlan", "make_auto_plan"]
 SHARE = Fraction(1, 20)
 _COLUMN = "stage 1/cap"
 # What of a record is an output of stage 1, and no part of the plan.
-_CHOSEN = ("cap", "counted", "scale", "std", "l1", "l2")
+_CHOSEN = ("cap", "counted", "scale", "std", "l1", "l2", "measurements")
 _UNKNOWN = "as many cells as stage 1 chooses"
 
 
@@ -96,17 +96,24 @@ class AutoPlan(Plan):
         return _release(self, gdf, ledger, label, retry, reason)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as plain JSON; sizes of noise are those of the largest candidate."""
-        record = plan_record(self)
+        """Return the plan as plain JSON; sizes of noise are those of the largest candidate.
+
+        ``measurements`` has stage 1 as well, for a ledger to check the cost; a frame's record has those of
+        the chosen cap alone.
+        """
+        largest = self.options[-1].policy
+        record = plan_record(replace(self, policy=largest))
         return {
             **record,
-            "counted": _worded(record["counted"]),
+            "counted": record["counted"].replace(f"{largest.cap} cells", _UNKNOWN),
+            "cap": "auto",
             "stage_1": self._stage_1(),
             "measurements": [*record["measurements"], self.selection.measurement()],
         }
 
     def _stage_1(self) -> dict[str, Any]:
-        return {**self.selection.asked(), "eps": str(self.selection.eps), "within": self.selection.within}
+        first = self.selection
+        return {**first.asked(), "eps": str(first.eps), "scale": first.scale, "within": first.within}
 
     def __str__(self) -> str:
         return rows_text(_page(self))
@@ -209,12 +216,7 @@ def _finished(
     chosen = plan.option(cap)
     record, output = plan.to_dict(), plan_record(chosen)
     record |= {name: output[name] for name in _CHOSEN}
-    record["measurements"] = [*output["measurements"], plan.selection.measurement()]
     return finish(chosen, columns, sealed({**record, "noise": mode.noise, "ledger": entry}))
-
-
-def _worded(counted: str) -> str:
-    return counted.replace("auto cells", _UNKNOWN)
 
 
 def _page(plan: AutoPlan) -> list[tuple[str, ...]]:

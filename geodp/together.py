@@ -1,0 +1,563 @@
+"""Several views of one population under one budget: one plan, one debit, one guarantee.
+
+A map at two resolutions, a count and a mean, zones and squares: whoever reads one reads all, so they are one
+release. Each view keeps its own cap, lattice and scale. Weights split the budget and touch no integer: with
+shares w_i that add up to 1, view i gets the share w_i of eps under Laplace noise, or of mu² under Gaussian.
+
+**Privacy.** Fix the secret key of the cap's choice. For neighbours D and D' the views move by vectors v_1,
+..., v_n of norms at most L1_i and L2_i, each by its own cap, whatever the others do. Laplace noise of scale b_i
+on each is (L1_1/b_1 + ... + L1_n/b_n)-DP, which is at most eps, since L1_i/b_i <= w_i eps. Gaussian noise:
+divide view i by sigma_i, and all of them are one vector with unit noise, moved by at most mu² =
+L2_1²/sigma_1² + ... in squared L2 norm; that is at most the mu² of (eps, delta), since each term is at most w_i
+of it. Rounding is post-processing. Both hold under either neighboring relation, with that relation's norms. The
+key is drawn independently of the data, so they hold for its mixture too.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import geopandas as gpd
+from numpy.typing import NDArray
+
+from geodp import testing
+from geodp._version import __version__
+from geodp.accounting import Budget, Charge
+from geodp.autoplans import AutoPlan
+from geodp.exact import exact_positive, plain
+from geodp.grids import Grid, grid
+from geodp.mechanisms.calibration import rho_of
+from geodp.pages import rows_html, rows_text
+from geodp.plans import Plan, Ways, asked_budget, check_noise, decided_plan, warn_of
+from geodp.policy import NOT_GIVEN, EachRow, NotGiven, Policy
+from geodp.policy import policy as make_policy
+from geodp.queries import Count, Query
+from geodp.records import guarantee, plan_record, sealed
+from geodp.release import Books, check_frame, draw, finish, quiet, tally
+from geodp.wording import bounded, shown
+
+if TYPE_CHECKING:
+    from geodp.ledger import Ledger
+
+__all__ = ["JointPlan", "plan_together", "release_together"]
+
+_MOST_VIEWS = 100
+_OF_VIEW = (
+    "query",
+    "by",
+    "cap",
+    "rows_per_cell",
+    "bounds",
+    "outside",
+    "grid",
+    "estimator",
+    "return_geometry",
+)
+_OF_ALL = ("subject", "neighboring", "population", "contribution", "mechanism", "criterion")
+_NAMES = {"laplace": "Laplace", "gaussian": "Gaussian"}
+
+_View = tuple[Policy, Query, Any, Ways]
+
+
+@dataclass(frozen=True, repr=False)
+class JointPlan:
+    """Several plans under one budget, decided from arguments alone; made by :func:`geodp.plan_together`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The views' names.
+    parts : tuple of Plan
+        The views. The noise of each is that of its share; ``eps`` and ``delta`` are those of all together.
+    weights : tuple of Fraction
+        Shares of the budget, which add up to 1.
+    """
+
+    names: tuple[str, ...]
+    parts: tuple[Plan, ...]
+    weights: tuple[Fraction, ...]
+
+    @property
+    def policy(self) -> Policy:
+        """Who is protected: of the first view, and the same in all of them."""
+        return self.parts[0].policy
+
+    @property
+    def mechanism(self) -> str:
+        """``"laplace"`` or ``"gaussian"``, for all views."""
+        return self.parts[0].mechanism
+
+    @property
+    def eps(self) -> Fraction:
+        """What was asked for all views together."""
+        return self.parts[0].eps
+
+    @property
+    def delta(self) -> Fraction:
+        """What was asked for all views together."""
+        return self.parts[0].delta
+
+    @property
+    def charge(self) -> Charge:
+        """What all views spend together."""
+        if self.mechanism == "laplace":
+            return Charge(self.eps)
+        measured = (m for part in self.parts for m in part.measurements)
+        return Charge(
+            self.eps, self.delta, sum((rho_of(m.l2_squared, m.scale) for m in measured), Fraction(0))
+        )
+
+    @property
+    def key(self) -> str:
+        """Canonical JSON of the public arguments."""
+        views = {name: json.loads(part.key) for name, part in zip(self.names, self.parts, strict=True)}
+        arguments = {"views": views, "weights": self._weights()}
+        return json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+
+    def __getitem__(self, name: str) -> Plan:
+        """Return the plan of one view."""
+        return self.parts[self.names.index(name)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the joint plan as plain JSON: what a ledger keeps, exact enough to recompute the cost."""
+        policy = self.policy
+        return {
+            "version": __version__,
+            "query": "together",
+            "counted": f"{len(self.parts)} views of one population",
+            "unit": bounded(policy.unit, 200),
+            "neighboring": policy.neighboring,
+            "population": policy.population,
+            "mechanism": self.mechanism,
+            "because": self.parts[0].choice.because,
+            "weights": self._weights(),
+            **self._budget(),
+            "views": {name: _of_view(part) for name, part in zip(self.names, self.parts, strict=True)},
+            "measurements": [
+                {**measurement.to_dict(), "name": f"{name}/{measurement.name}"}
+                for name, part in zip(self.names, self.parts, strict=True)
+                for measurement in part.measurements
+            ],
+        }
+
+    def release(
+        self,
+        gdf: gpd.GeoDataFrame,
+        *,
+        ledger: "Ledger | None" = None,
+        label: str | None = None,
+        retry: bool = False,
+        reason: str | None = None,
+    ) -> dict[str, gpd.GeoDataFrame]:
+        """Release all views at once, with one debit; see :func:`geodp.release_together`."""
+        mode = testing.current()
+        for part in self.parts:
+            check_frame(part, gdf)
+        books = Books.open(self, ledger, label, mode)
+        stored = books.replay(retry)
+        if stored is not None:
+            return self._frames(stored.columns, mode, stored.entry)
+        exact = [tally(part, gdf, mode) for part in self.parts]
+        entry = books.pay(retry, reason)
+        columns: dict[str, NDArray[Any]] = {}
+        for name, part, tallied in zip(self.names, self.parts, exact, strict=True):
+            noisy = draw(part, tallied, mode)
+            with quiet():
+                made = part.query.columns(part, noisy)
+            columns |= {f"{name}/{column}": values for column, values in made.items()}
+        return self._frames(columns, mode, books.keep(entry, columns))
+
+    def _frames(
+        self, columns: Mapping[str, NDArray[Any]], mode: testing.Mode, entry: dict[str, Any] | None
+    ) -> dict[str, gpd.GeoDataFrame]:
+        """Give each view its columns, and a record that names the joint guarantee."""
+        frames = {}
+        for name, part in zip(self.names, self.parts, strict=True):
+            own = {
+                column.rpartition("/")[2]: values
+                for column, values in columns.items()
+                if column.rpartition("/")[0] == name
+            }
+            record = {**plan_record(part), **self._budget(), "joint": self._place(name)}
+            frames[name] = finish(part, own, sealed({**record, "noise": mode.noise, "ledger": entry}))
+        return frames
+
+    def _budget(self) -> dict[str, Any]:
+        """Return the fields of a record that are about all views together."""
+        charge = self.charge
+        eps, delta, rho = plain(charge.eps), plain(charge.delta), plain(charge.rho or 0)
+        return {
+            "guarantee": guarantee(self),
+            "asked": {"eps": plain(self.eps), "delta": plain(self.delta)},
+            "spent": {"eps": eps, "delta": delta, "rho": rho},
+            "eps": eps,
+            "delta": delta,
+            "rho": rho,
+            "charge": charge.to_dict(),
+        }
+
+    def _place(self, name: str) -> dict[str, Any]:
+        weight = self.weights[self.names.index(name)]
+        return {"view": name, "of": len(self.parts), "weight": str(weight)}
+
+    def _weights(self) -> dict[str, str]:
+        return {name: str(weight) for name, weight in zip(self.names, self.weights, strict=True)}
+
+    def __str__(self) -> str:
+        return rows_text(_page(self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return rows_html(_page(self))
+
+
+def release_together(
+    gdf: gpd.GeoDataFrame,
+    views: Mapping[str, Any],
+    eps: "float | Budget",
+    delta: float = 0,
+    weights: Mapping[str, float] | Sequence[float] | None = None,
+    *,
+    # who
+    subject: "str | EachRow | NotGiven | None" = NOT_GIVEN,
+    cap: "int | NotGiven | None" = NOT_GIVEN,
+    rows_per_cell: "int | NotGiven" = NOT_GIVEN,
+    contribution: "str | NotGiven" = NOT_GIVEN,
+    neighboring: "str | NotGiven" = NOT_GIVEN,
+    population: "int | NotGiven | None" = NOT_GIVEN,
+    # where
+    bounds: Any = NOT_GIVEN,
+    outside: "str | NotGiven" = NOT_GIVEN,
+    grid: "Grid | str | NotGiven | None" = NOT_GIVEN,
+    # how
+    mechanism: str = "auto",
+    criterion: str = "std",
+    # books
+    ledger: "Ledger | None" = None,
+    label: str | None = None,
+    retry: bool = False,
+    reason: str | None = None,
+) -> dict[str, gpd.GeoDataFrame]:
+    """Release several views of one population under one budget, with differential privacy.
+
+    Parameters
+    ----------
+    gdf : GeoDataFrame
+        Points in any CRS.
+    views : mapping of str to Query, mapping or Plan
+        Up to 100, by name (printable, up to 40 characters). A query (:class:`geodp.Count`,
+        ``geodp.Mean("minutes", value_bounds=(0, 120))``) takes who and where from the arguments below. A mapping
+        may say its own ``query`` (a count if left out), ``grid``, ``by``, ``cap``, ``rows_per_cell``,
+        ``bounds``, ``outside``, ``estimator`` and ``return_geometry``. A :class:`geodp.Plan` says all of
+        that; its own eps, delta and mechanism are not used.
+    eps, delta : float
+        Budget of all views together, as in :func:`geodp.heatmap`; or a :class:`geodp.Budget` as eps.
+    weights : mapping or sequence, optional
+        How the budget is split, by name or in the order of ``views``: shares of eps under Laplace noise, of
+        1/sigma² under Gaussian, so that twice the weight means half the noise, or 0.7 of it. Equal if left out.
+    subject, cap, rows_per_cell, contribution, neighboring, population
+        Who is protected, as in :func:`geodp.heatmap`. Subject, neighboring and population are the same in
+        all views; plans have to agree.
+    bounds, outside, grid
+        Where, as in :func:`geodp.heatmap`; views on zones take no bounds.
+    mechanism, criterion
+        As in :func:`geodp.heatmap`. One mechanism serves all views: ``"auto"`` takes the one with less noise, in
+        the geometric mean over the views by weight.
+    ledger, label, retry, reason
+        The books, as in :func:`geodp.heatmap`: one label, one debit.
+
+    Returns
+    -------
+    dict of str to GeoDataFrame
+        Each view as its own call would return it; its record names the guarantee of all together.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A bad argument, views that protect different people, or a frame whose schema does not fit; before
+        anything is spent.
+    BudgetExceeded
+        The ledger's ceiling would be passed.
+
+    Notes
+    -----
+    Laplace: the sum of L1_i/b_i is at most eps. Gaussian: the sum of L2_i²/sigma_i² is at most the mu² that
+    (eps, delta) allows, which is less than what separate releases would add up to.
+
+    Examples
+    --------
+    >>> from geodp.queries import Count
+    >>> points = gpd.points_from_xy([-73.99, -73.98, -73.95], [40.73, 40.75, 40.78])
+    >>> trips = gpd.GeoDataFrame({"rider": ["a", "a", "b"]}, geometry=points, crs=4326)
+    >>> views = {"coarse": {"grid": "h3:4"}, "fine": {"grid": "h3:5", "cap": 2}}
+    >>> maps = release_together(trips, views, 1.0, subject="rider", cap=1, bounds=(-74.1, 40.6, -73.8, 40.9))
+    >>> [(name, frame.index.name) for name, frame in maps.items()]
+    [('coarse', 'h3_04'), ('fine', 'h3_05')]
+    """
+    planned = plan_together(
+        views,
+        eps,
+        delta,
+        weights,
+        subject=subject,
+        cap=cap,
+        rows_per_cell=rows_per_cell,
+        contribution=contribution,
+        neighboring=neighboring,
+        population=population,
+        bounds=bounds,
+        outside=outside,
+        grid=grid,
+        mechanism=mechanism,
+        criterion=criterion,
+    )
+    return planned.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+
+
+def plan_together(
+    views: Mapping[str, Any],
+    eps: "float | Budget",
+    delta: float = 0,
+    weights: Mapping[str, float] | Sequence[float] | None = None,
+    *,
+    # who
+    subject: "str | EachRow | NotGiven | None" = NOT_GIVEN,
+    cap: "int | NotGiven | None" = NOT_GIVEN,
+    rows_per_cell: "int | NotGiven" = NOT_GIVEN,
+    contribution: "str | NotGiven" = NOT_GIVEN,
+    neighboring: "str | NotGiven" = NOT_GIVEN,
+    population: "int | NotGiven | None" = NOT_GIVEN,
+    # where
+    bounds: Any = NOT_GIVEN,
+    outside: "str | NotGiven" = NOT_GIVEN,
+    grid: "Grid | str | NotGiven | None" = NOT_GIVEN,
+    # how
+    mechanism: str = "auto",
+    criterion: str = "std",
+) -> JointPlan:
+    """Decide a joint release without reading any data; parameters as in :func:`geodp.release_together`.
+
+    Returns
+    -------
+    JointPlan
+        Prints what the release will look like; ``.release(gdf)`` makes it.
+
+    Examples
+    --------
+    >>> views = {"coarse": {"grid": "h3:4"}, "fine": {"grid": "h3:5"}}
+    >>> joint = plan_together(views, 1.0, weights=[1, 3], subject="rider", cap=1, bounds=(-74.1, 40.6, -73.8, 40.9))
+    >>> joint["coarse"].scale, round(joint["fine"].scale, 3)
+    (4.0, 1.333)
+    """
+    given = {
+        "subject": subject,
+        "cap": cap,
+        "rows_per_cell": rows_per_cell,
+        "contribution": contribution,
+        "neighboring": neighboring,
+        "population": population,
+        "bounds": bounds,
+        "outside": outside,
+        "grid": grid,
+    }
+    names = _names(views)
+    ways = Ways(mechanism=mechanism, criterion=criterion)
+    asked = [_view(name, views[name], given, ways) for name in names]
+    _check_same(names, [view[0] for view in asked])
+    shares = _shares(names, weights)
+    asked_budget(eps, delta)
+    parts = _pinned([(*view, share) for view, share in zip(asked, shares, strict=True)], eps, delta)
+    for part in parts:
+        check_noise(part)
+    warn_of(asked[0][0], parts[0])
+    return JointPlan(names, tuple(parts), shares)
+
+
+def _names(views: object) -> tuple[str, ...]:
+    if not isinstance(views, Mapping):
+        raise TypeError(
+            f"views must map names to what is asked, {{name: query}}, got {type(views).__name__}."
+        )
+    if not 1 <= len(views) <= _MOST_VIEWS:
+        raise ValueError(f"views must have 1 to {_MOST_VIEWS} entries, got {len(views)}.")
+    for name in views:
+        if not isinstance(name, str):
+            raise TypeError(f"views must have names that are texts, got {name!r}.")
+        if not 0 < len(name) <= 40 or not name.isprintable() or name != name.strip():
+            raise ValueError(f"views must have names of 1 to 40 printable characters, got {name!r}.")
+    return tuple(views)
+
+
+def _view(name: str, asked: object, given: Mapping[str, Any], ways: Ways) -> _View:
+    """Return who and where, what, which slots, and how, of one view."""
+    if isinstance(asked, Plan):
+        return _of_plan(name, asked, given, ways)
+    if isinstance(asked, Query):
+        asked = {"query": asked}
+    if not isinstance(asked, Mapping):
+        raise TypeError(
+            f"view {name!r} must be a query such as geodp.Count(), a mapping such as {{'grid': 'h3:7'}}, or a "
+            f"geodp.Plan; got {type(asked).__name__}."
+        )
+    for field in asked:
+        if field not in _OF_VIEW:
+            hint = " It is said once, for all views." if field in _OF_ALL else ""
+            raise ValueError(f"view {name!r} cannot set {field!r}; it may set {', '.join(_OF_VIEW)}.{hint}")
+    query = asked.get("query", Count())
+    if not isinstance(query, Query):
+        raise TypeError(
+            f"view {name!r} has a query that is a {type(query).__name__}; give geodp.Count() or the like."
+        )
+    own = {field: asked[field] for field in ("estimator", "return_geometry") if field in asked}
+    return _policy(name, asked, given), query, asked.get("by"), replace(ways, **own)
+
+
+def _policy(name: str, asked: Mapping[str, Any], given: Mapping[str, Any]) -> Policy:
+    fields = ("cap", "rows_per_cell", "bounds", "outside", "grid")
+    said = {**given, **{field: asked[field] for field in fields if field in asked}}
+    chosen = said["grid"]
+    if chosen is not NOT_GIVEN and chosen is not None:
+        said["grid"] = grid(chosen)
+        if not said["grid"].needs_bounds and "bounds" not in asked:
+            said["bounds"] = NOT_GIVEN
+    if isinstance(said["cap"], str):
+        raise ValueError(
+            f"view {name!r} has cap={said['cap']!r}: in a joint release a cap is an int. "
+            "Choose it first: cap=geodp.choose_cap(...)."
+        )
+    return make_policy(None, **said)
+
+
+def _of_plan(name: str, plan: Plan, given: Mapping[str, Any], ways: Ways) -> _View:
+    """Take what and where from a plan; who must be what was said here, if it was."""
+    if isinstance(plan, AutoPlan):
+        raise ValueError(
+            f"view {name!r} is a plan with cap='auto'; choose the cap first: geodp.choose_cap(...)."
+        )
+    if plan.budget is not None:
+        raise ValueError(
+            f"view {name!r} is a plan with a Budget of its own; give the Budget as eps, for all views."
+        )
+    for field in ("subject", "neighboring", "population", "contribution"):
+        said, has = given[field], getattr(plan.policy, field)
+        if said is not NOT_GIVEN and said != has:
+            raise ValueError(
+                f"view {name!r} is a plan with {field}={has!r}, and here {field}={said!r} was said."
+            )
+    how = replace(plan.ways, mechanism=ways.mechanism, criterion=ways.criterion)
+    return plan.policy, plan.query, plan.slots, how
+
+
+def _check_same(names: Sequence[str], policies: Sequence[Policy]) -> None:
+    """All views must protect the same people, by the same relation."""
+    for field in ("unit", "neighboring", "population"):
+        first = getattr(policies[0], field)
+        for name, policy in zip(names, policies, strict=True):
+            if getattr(policy, field) != first:
+                raise ValueError(
+                    f"views protect different people: {field} is {first!r} in {names[0]!r} and "
+                    f"{getattr(policy, field)!r} in {name!r}. One budget is for one of them."
+                )
+
+
+def _shares(names: Sequence[str], weights: object) -> tuple[Fraction, ...]:
+    """Return the weights as exact shares that add up to 1."""
+    if weights is None:
+        return tuple(Fraction(1, len(names)) for _ in names)
+    if isinstance(weights, Mapping):
+        if set(weights) != set(names):
+            raise ValueError(
+                f"weights must name the views {', '.join(map(repr, names))}, got {list(weights)!r}."
+            )
+        weights = [weights[name] for name in names]
+    if not isinstance(weights, list | tuple) or len(weights) != len(names):
+        raise ValueError(f"weights must be {len(names)} numbers, one for each view, got {weights!r}.")
+    numbers = [exact_positive(weight, "weights") for weight in weights]
+    return tuple(number / sum(numbers) for number in numbers)
+
+
+def _pinned(asked: Sequence[tuple[Policy, Query, Any, Ways, Fraction]], eps: Any, delta: Any) -> list[Plan]:
+    """Return the plans of all views under one mechanism, the one that is better over all of them."""
+    free = [
+        decided_plan(policy, eps, delta, query, by, ways, share) for policy, query, by, ways, share in asked
+    ]
+    winner, because, lost = _decided(free, [share for *_, share in asked])
+    parts = []
+    for (policy, query, by, ways, share), plan in zip(asked, free, strict=True):
+        if plan.mechanism != winner:
+            plan = decided_plan(policy, eps, delta, query, by, replace(ways, mechanism=winner), share)
+        choice = (
+            plan.choice if because is None else replace(plan.choice, because=because, lost=lost, named=False)
+        )
+        parts.append(replace(plan, ways=ways, choice=choice))
+    return parts
+
+
+def _decided(plans: Sequence[Plan], shares: Sequence[Fraction]) -> tuple[str, str | None, str]:
+    """Return one mechanism for all; by the geometric mean of the ratio of noise, by weight."""
+    first = plans[0]
+    if first.budget is not None or first.ways.mechanism != "auto" or first.delta == 0:
+        return first.mechanism, None, ""
+    both = [(plan.choice.laplace, plan.choice.gaussian) for plan in plans]
+    if any(laplace is None for laplace, _ in both):
+        return "gaussian", "the only one whose scale fits in all views", "its scale would exceed 2^50 steps"
+    if any(gaussian is None for _, gaussian in both):
+        return "laplace", "the only one whose scale fits in all views", "its scale would exceed 2^50 steps"
+    attribute = "std" if first.ways.criterion == "std" else "worst"
+    logs = [
+        math.log(max(getattr(gaussian, attribute), 1e-300))
+        - math.log(max(getattr(laplace, attribute), 1e-300))
+        for laplace, gaussian in both
+    ]
+    ratio = math.exp(sum(float(share) * log for share, log in zip(shares, logs, strict=True)))
+    what = "standard deviation" if attribute == "std" else "expected largest error"
+    times = max(ratio, 1 / ratio)
+    return (
+        "gaussian" if ratio < 1 else "laplace",
+        f"smaller {what} over all {len(plans)} views, by weight",
+        f"its {what} is {times:.3g} times as large",
+    )
+
+
+def _of_view(part: Plan) -> dict[str, Any]:
+    """Return the part of a view's record that is not about the budget, nor in the joint record already."""
+    shared = ("version", "guarantee", "unit", "neighboring", "population", "asked", "spent", "eps", "delta")
+    more = (
+        "rho",
+        "charge",
+        "measurements",
+        "libraries",
+        "because",
+        "mechanism",
+        "mechanism_asked",
+        "criterion",
+    )
+    return {name: value for name, value in plan_record(part).items() if name not in (*shared, *more)}
+
+
+def _page(joint: JointPlan) -> list[tuple[str, ...]]:
+    policy, charge = joint.policy, joint.charge
+    change = "more or less" if policy.neighboring == "add_remove_one" else "exchanged for another"
+    who = "single rows, not people" if policy.by_row else f"one {shown(policy.unit)} {change}"
+    page: list[tuple[str, ...]] = [
+        ("", f"Joint plan: {len(joint.parts)} views of one population; reads no data"),
+        ("protects", f"{who}, in all views together"),
+        ("asked", f"eps {plain(joint.eps):g}, delta {plain(joint.delta):g}"),
+        ("spends", f"eps {plain(charge.eps):g}, delta {plain(charge.delta):g}, once for all"),
+        ("chosen", f"{_NAMES[joint.mechanism]}: {joint.parts[0].choice.because}"),
+    ]
+    for name, part, weight in zip(joint.names, joint.parts, joint.weights, strict=True):
+        page.append((shown(name, 14), f"{part.query.counted(part.policy)}"))
+        page.append(
+            (
+                "",
+                f"{part.policy.grid.name}, {part.n_cells:,} cells; {float(weight):.0%} of the budget; std "
+                f"{part.noise_std:,.3g}",
+            )
+        )
+    page.append(("ledger", "none in the plan: without ledger= a release is not counted"))
+    return page
