@@ -30,6 +30,7 @@ from geodp.errors import NotARelease
 from geodp.exact import plain
 from geodp.mechanisms.choice import Figures
 from geodp.mechanisms.laws import Law, law_of
+from geodp.pages import reason
 from geodp.queries import Query
 from geodp.wording import bounded, shown
 
@@ -125,7 +126,7 @@ def sealed(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "seal": _seal(facts)}
 
 
-def guarantee(plan: "Plan", room: int = 40) -> str:
+def guarantee(plan: Payable, room: int = 40) -> str:
     """Say the guarantee as a sentence, such as ``"(1, 0)-DP for one rider more or less"``."""
     charge = plan.charge
     change = "more or less" if plan.policy.neighboring == "add_remove_one" else "replaced by another"
@@ -248,7 +249,7 @@ def _choice(plan: "Plan") -> dict[str, Any]:
         "laplace": noise(choice.laplace),
         "gaussian": noise(choice.gaussian),
         "crossover_cap": choice.crossover_cap,
-        "because": choice.because,
+        "because": reason(plan),
         "mechanism_asked": plan.ways.mechanism,
         "criterion": plan.ways.criterion,
     }
