@@ -47,8 +47,13 @@ def polygons(coords: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[n
     if not len(sizes):
         return np.empty(0, dtype=object)
     starts = np.cumsum(sizes) - sizes
-    rings = shapely.linearrings(coords, indices=np.repeat(np.arange(len(sizes)), sizes))
-    shapes = np.asarray(shapely.polygons(rings), dtype=object)
+    closed = np.concatenate([[0], np.cumsum(sizes + 1)])
+    vertex = np.arange(closed[-1]) - np.repeat(np.arange(len(sizes)), sizes + 1)
+    vertex[closed[1:] - 1] = starts
+    offsets = (closed, np.arange(len(sizes) + 1))
+    shapes = np.asarray(
+        shapely.from_ragged_array(shapely.GeometryType.POLYGON, coords[vertex], offsets), dtype=object
+    )
     lon = coords[:, 0]
     width = np.maximum.reduceat(lon, starts) - np.minimum.reduceat(lon, starts)
     for number in np.flatnonzero(width > 180.0):
