@@ -1,6 +1,6 @@
 """``cap="auto"``: a plan in two stages, one debit.
 
-Stage 1 chooses the cap among public candidates for 5 % of eps (:mod:`geodp.caps`); stage 2 is the release
+Stage 1 chooses the cap among public candidates for 5 % of eps (:mod:`geodp.quantiles`); stage 2 is the release
 itself, with the chosen cap and the rest of the budget. A plan for *every* candidate is made before any row is
 read, all with one mechanism, pinned from public facts; stage 1 only picks which of them is carried out. So
 the cap, and the size of noise that follows from it, are private outputs of stage 1, paid for like any
@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from geodp import testing
 from geodp.accounting import Budget, Charge
-from geodp.caps import CANDIDATES, QUANTILE, Selection, keys_per_subject, selection
 from geodp.exact import plain
 from geodp.mechanisms.calibration import rho_of
 from geodp.pages import plan_rows, rows_html, rows_text
 from geodp.plans import Plan, Ways, asked_budget, check_noise, decided_plan, warn_of
 from geodp.policy import Policy
+from geodp.quantiles import CANDIDATES, QUANTILE, Selection, keys_per_subject, selection
 from geodp.queries import Query
 from geodp.records import plan_record, sealed
 from geodp.release import Books, check_frame, discreet, draw, finish, place, quiet

@@ -1,0 +1,182 @@
+"""What was asked of a joint release: its views, its weights, and one mechanism for all of them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from geodp.autoplans import AutoPlan
+from geodp.exact import exact_positive
+from geodp.grids import grid
+from geodp.plans import Plan, Ways, decided_plan
+from geodp.policy import NOT_GIVEN, Policy
+from geodp.policy import policy as make_policy
+from geodp.queries import Count, Query
+
+__all__ = ["AskedView", "budget_shares", "check_same_people", "parse_view", "pinned_plans", "view_names"]
+
+_MOST_VIEWS = 100
+_OF_VIEW = (
+    "query",
+    "by",
+    "cap",
+    "rows_per_cell",
+    "bounds",
+    "outside",
+    "grid",
+    "estimator",
+    "return_geometry",
+)
+_OF_ALL = ("subject", "neighboring", "population", "contribution", "mechanism", "criterion")
+
+AskedView = tuple[Policy, Query, Any, Ways]
+
+
+def view_names(views: object) -> tuple[str, ...]:
+    """Return the names of the views, checked."""
+    if not isinstance(views, Mapping):
+        raise TypeError(
+            f"views must map names to what is asked, {{name: query}}, got {type(views).__name__}."
+        )
+    if not 1 <= len(views) <= _MOST_VIEWS:
+        raise ValueError(f"views must have 1 to {_MOST_VIEWS} entries, got {len(views)}.")
+    for name in views:
+        if not isinstance(name, str):
+            raise TypeError(f"views must have names that are texts, got {name!r}.")
+        if not 0 < len(name) <= 40 or not name.isprintable() or name != name.strip():
+            raise ValueError(f"views must have names of 1 to 40 printable characters, got {name!r}.")
+    return tuple(views)
+
+
+def parse_view(name: str, asked: object, given: Mapping[str, Any], ways: Ways) -> AskedView:
+    """Return who and where, what, which slots, and how, of one view."""
+    if isinstance(asked, Plan):
+        return _of_plan(name, asked, given, ways)
+    if isinstance(asked, Query):
+        asked = {"query": asked}
+    if not isinstance(asked, Mapping):
+        raise TypeError(
+            f"view {name!r} must be a query such as geodp.Count(), a mapping such as {{'grid': 'h3:7'}}, or a "
+            f"geodp.Plan; got {type(asked).__name__}."
+        )
+    for field in asked:
+        if field not in _OF_VIEW:
+            hint = " It is said once, for all views." if field in _OF_ALL else ""
+            raise ValueError(f"view {name!r} cannot set {field!r}; it may set {', '.join(_OF_VIEW)}.{hint}")
+    query = asked.get("query", Count())
+    if not isinstance(query, Query):
+        raise TypeError(
+            f"view {name!r} has a query that is a {type(query).__name__}; give geodp.Count() or the like."
+        )
+    own = {field: asked[field] for field in ("estimator", "return_geometry") if field in asked}
+    return _policy(name, asked, given), query, asked.get("by"), replace(ways, **own)
+
+
+def _policy(name: str, asked: Mapping[str, Any], given: Mapping[str, Any]) -> Policy:
+    fields = ("cap", "rows_per_cell", "bounds", "outside", "grid")
+    said = {**given, **{field: asked[field] for field in fields if field in asked}}
+    chosen = said["grid"]
+    if chosen is not NOT_GIVEN and chosen is not None:
+        said["grid"] = grid(chosen)
+        if not said["grid"].needs_bounds and "bounds" not in asked:
+            said["bounds"] = NOT_GIVEN
+    if isinstance(said["cap"], str):
+        raise ValueError(
+            f"view {name!r} has cap={said['cap']!r}: in a joint release a cap is an int. "
+            "Choose it first: cap=geodp.choose_cap(...)."
+        )
+    return make_policy(None, **said)
+
+
+def _of_plan(name: str, plan: Plan, given: Mapping[str, Any], ways: Ways) -> AskedView:
+    """Take what and where from a plan; who must be what was said here, if it was."""
+    if isinstance(plan, AutoPlan):
+        raise ValueError(
+            f"view {name!r} is a plan with cap='auto'; choose the cap first: geodp.choose_cap(...)."
+        )
+    if plan.budget is not None:
+        raise ValueError(
+            f"view {name!r} is a plan with a Budget of its own; give the Budget as eps, for all views."
+        )
+    for field in ("subject", "neighboring", "population", "contribution"):
+        said, has = given[field], getattr(plan.policy, field)
+        if said is not NOT_GIVEN and said != has:
+            raise ValueError(
+                f"view {name!r} is a plan with {field}={has!r}, and here {field}={said!r} was said."
+            )
+    how = replace(plan.ways, mechanism=ways.mechanism, criterion=ways.criterion)
+    return plan.policy, plan.query, plan.slots, how
+
+
+def check_same_people(names: Sequence[str], policies: Sequence[Policy]) -> None:
+    """All views must protect the same people, by the same relation."""
+    for field in ("unit", "neighboring", "population"):
+        first = getattr(policies[0], field)
+        for name, policy in zip(names, policies, strict=True):
+            if getattr(policy, field) != first:
+                raise ValueError(
+                    f"views protect different people: {field} is {first!r} in {names[0]!r} and "
+                    f"{getattr(policy, field)!r} in {name!r}. One budget is for one of them."
+                )
+
+
+def budget_shares(names: Sequence[str], weights: object) -> tuple[Fraction, ...]:
+    """Return the weights as exact shares that add up to 1."""
+    if weights is None:
+        return tuple(Fraction(1, len(names)) for _ in names)
+    if isinstance(weights, Mapping):
+        if set(weights) != set(names):
+            raise ValueError(
+                f"weights must name the views {', '.join(map(repr, names))}, got {list(weights)!r}."
+            )
+        weights = [weights[name] for name in names]
+    if not isinstance(weights, list | tuple) or len(weights) != len(names):
+        raise ValueError(f"weights must be {len(names)} numbers, one for each view, got {weights!r}.")
+    numbers = [exact_positive(weight, "weights") for weight in weights]
+    return tuple(number / sum(numbers) for number in numbers)
+
+
+def pinned_plans(
+    asked: Sequence[tuple[Policy, Query, Any, Ways, Fraction]], eps: Any, delta: Any
+) -> list[Plan]:
+    """Return the plans of all views under one mechanism, the one that is better over all of them."""
+    free = [
+        decided_plan(policy, eps, delta, query, by, ways, share) for policy, query, by, ways, share in asked
+    ]
+    winner, because, lost = _decided(free, [share for *_, share in asked])
+    parts = []
+    for (policy, query, by, ways, share), plan in zip(asked, free, strict=True):
+        if plan.mechanism != winner:
+            plan = decided_plan(policy, eps, delta, query, by, replace(ways, mechanism=winner), share)
+        choice = (
+            plan.choice if because is None else replace(plan.choice, because=because, lost=lost, named=False)
+        )
+        parts.append(replace(plan, ways=ways, choice=choice))
+    return parts
+
+
+def _decided(plans: Sequence[Plan], shares: Sequence[Fraction]) -> tuple[str, str | None, str]:
+    """Return one mechanism for all; by the geometric mean of the ratio of noise, by weight."""
+    first = plans[0]
+    if first.budget is not None or first.ways.mechanism != "auto" or first.delta == 0:
+        return first.mechanism, None, ""
+    both = [(plan.choice.laplace, plan.choice.gaussian) for plan in plans]
+    if any(laplace is None for laplace, _ in both):
+        return "gaussian", "the only one whose scale fits in all views", "its scale would exceed 2^50 steps"
+    if any(gaussian is None for _, gaussian in both):
+        return "laplace", "the only one whose scale fits in all views", "its scale would exceed 2^50 steps"
+    attribute = "std" if first.ways.criterion == "std" else "worst"
+    logs = [
+        math.log(max(getattr(gaussian, attribute), 1e-300))
+        - math.log(max(getattr(laplace, attribute), 1e-300))
+        for laplace, gaussian in both
+    ]
+    ratio = math.exp(sum(float(share) * log for share, log in zip(shares, logs, strict=True)))
+    what = "standard deviation" if attribute == "std" else "expected largest error"
+    times = max(ratio, 1 / ratio)
+    return (
+        "gaussian" if ratio < 1 else "laplace",
+        f"smaller {what} over all {len(plans)} views, by weight",
+        f"its {what} is {times:.3g} times as large",
+    )
