@@ -41,7 +41,7 @@ def budget_shares(
 ) -> LevelShares:
     """Return the shares of cells and coarse levels, from public facts alone.
 
-    The cells get between 55 % and 90 %: more when a flat release would be precise anyway. The rest goes
+    The cells get between 75 % and 90 %: more when a flat release would be precise anyway. The rest goes
     to the block levels, 5 : 3 : 2 from the coarsest. A level is dropped, and the rest stretched, where its
     noise would be no smaller than the summed noise of its own cells: a block sum of capped cells moves
     by the cap, not by its root.
@@ -61,9 +61,9 @@ def budget_shares(
     --------
     >>> shares = budget_shares(8.45, "gaussian", 4, 65536, (256, 64, 16))
     >>> float(shares.cells), [float(share) for share in shares.blocks]
-    (0.55, [0.09, 0.135, 0.225])
+    (0.75, [0.05, 0.075, 0.125])
     """
-    cells = float(np.clip(0.55 + 0.35 * (1.5 - std) / 0.9, 0.55, 0.9))
+    cells = float(np.clip(0.75 + 0.15 * (1.5 - std) / 0.9, 0.75, 0.9))
     split = np.array(_COARSE[: len(block_counts)])
     coarse = (1 - cells) * split / split.sum() if len(split) else split
     least = cap * cells / coarse if kind == "gaussian" else (cells / coarse) ** 2

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _FEWEST_BLOCKS = 16
-_SPREAD = 3.0  # block totals are off by more than their cells' variances add up to
+_SPREAD = 2.0  # of what cells lean on priors, at least: the cells of one block are off together
 _TINY = 1e-300
 _NEWTON = 12
 _DUST = 1e-12  # of its play: less is nothing to take from
@@ -36,21 +36,25 @@ class Measured:
 
 @dataclass(frozen=True)
 class _Level:
-    """Per block: its estimate and the play in it, its unbiased total and the variance of that."""
+    """What is known of each block.
+
+    Its estimate, how far that may be off (``own``: by the noise of its cells; ``lean``: by the priors it
+    leans on), the unbiased total of its noisy counts and that one's variance.
+    """
 
     estimate: Floats
-    play: Floats
+    own: Floats
+    lean: Floats
     total: Floats
     variance: Floats
 
+    @property
+    def play(self) -> Floats:
+        return self.own + self.lean
+
     def gathered(self, parent: Ints) -> "_Level":
         size = int(parent.max()) + 1
-        return _Level(
-            group_sums(parent, self.estimate, size),
-            group_sums(parent, self.play, size),
-            group_sums(parent, self.total, size),
-            group_sums(parent, self.variance, size),
-        )
+        return _Level(*(group_sums(parent, part, size) for part in vars(self).values()))
 
 
 def reconcile(
@@ -80,16 +84,18 @@ def reconcile(
     empirical-Bayes estimate of the block from its unbiased total. At the top the total of the map is
     settled by inverse variance. Downward, children add up to their block.
 
-    The play of a cell is v (1 - v/std^2), v its posterior variance: what its prior, not its own noisy
-    count, decides. A cell that stands far above the noise is its own witness (v = std^2) and takes no
-    part in corrections that come from the very same counts; spreading them by v alone makes heavy cells
-    pay for the noise of their empty neighbours. Separate measurements do know more than the cells, so
-    there the play is v.
+    Where blocks are only sums of the same noisy counts, the play of a cell is u = v (1 - v/std^2), v its
+    posterior variance: what its prior, not its own noisy count, decides. A cell that stands far above
+    the noise is its own witness (v = std^2) and takes no part; spreading corrections by v makes heavy
+    cells pay for the noise of their empty neighbours. Separate measurements do know more than the
+    cells, so there the play is v plus a multiple of u, at least 2 and fitted for each level, because
+    cells of one block are off together.
     """
     levels = list(measured) or [None] * len(blocks)
     known = any(level is not None for level in levels)
-    play = variance if known else variance * np.maximum(1 - variance / std**2, 0)
-    level = _Level(estimate, np.maximum(play, 1e-9 * std**2), noisy, np.full(len(noisy), std**2))
+    lean = np.maximum(variance * (1 - variance / std**2), 1e-9 * std**2)
+    own, lean = (variance, _SPREAD * lean) if known else (np.zeros_like(variance), lean)
+    level = _Level(estimate, own, lean, noisy, np.full(len(noisy), std**2))
     path = [level]
     parents: list[Ints] = []
     child: Ints | None = None
@@ -141,23 +147,25 @@ def _lowered(estimate: Floats, ratio: Floats, parent: Ints, target: Floats) -> F
 
 def _updated(level: _Level, measurement: Measured | None) -> _Level:
     """Combine the children's estimates with the block totals' own evidence."""
-    total, variance, play = level.total, level.variance, level.play
+    total, variance, lean = level.total, level.variance, level.lean
     if measurement is not None:
         noise = measurement.law.std**2
         share = variance / (variance + noise)
-        play = play * _spread(measurement.noisy - level.estimate, play, noise)
+        lean = lean * _stretch(measurement.noisy - level.estimate, level, noise)
         total, variance = share * measurement.noisy + (1 - share) * total, share * noise
     target, doubt = _block_posterior(total, variance)
+    play = level.own + lean
     gain = play / (play + np.maximum(doubt, 1e-4 * variance))
     estimate = np.maximum(level.estimate + gain * (target - level.estimate), 0)
-    return _Level(estimate, np.maximum(play * (1 - gain), 1e-9 * variance), total, variance)
+    rest = 1 - gain
+    return _Level(estimate, level.own * rest, np.maximum(lean * rest, 1e-9 * variance), total, variance)
 
 
-def _spread(gap: Floats, play: Floats, noise: float) -> float:
-    """How many times more than their play the estimates are off, at least 3: weighted least squares."""
-    weight = 1 / (noise + play) ** 2
-    excess = (weight * play * (gap**2 - noise)).sum()
-    return max(float(excess / np.maximum((weight * play**2).sum(), _TINY)), _SPREAD)
+def _stretch(gap: Floats, level: _Level, noise: float) -> float:
+    """How many times more than assumed the estimates lean off, at least 1: weighted least squares."""
+    weight = level.lean / (noise + level.play) ** 2
+    excess = (weight * (gap**2 - noise - level.own)).sum()
+    return max(float(excess / np.maximum((weight * level.lean).sum(), _TINY)), 1.0)
 
 
 def _block_posterior(total: Floats, variance: Floats) -> tuple[Floats, Floats]:
