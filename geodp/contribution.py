@@ -99,30 +99,34 @@ def choose_rows(
 ) -> Ints:
     """Return the rows that count where a pair has more than ``rows_per_cell`` of them.
 
+    Every row of such a pair has the same chance. Pairs with fewer rows keep all of them, unranked.
+
     Parameters
     ----------
     subject, key : int64 arrays, shape (n_rows,)
     values : int64 array, shape (n_rows, d)
-        What the rows contribute. It decides the priority too, so that equal rows are
-        interchangeable and the order of rows cannot matter.
+        What the rows contribute. It decides the priority, together with a number that tells equal
+        rows of a pair apart, so that neither the order of rows nor their index can matter.
 
     Returns
     -------
     int64 array
         Positions of the chosen rows, sorted by subject and key.
     """
-    digest = (
-        subjects.digests(np.arange(len(subjects.ids)), secret)[subject]
-        if len(subject)
-        else subject.view(np.uint64)
-    )
-    columns = [np.ascontiguousarray(column).view(np.uint64) for column in values.T]
-    priority = siphash(secret, digest, key.view(np.uint64), *columns)
-    order = np.lexsort((*values.T, priority, key, subject))
-    subject, key = subject[order], key[order]
-    starts = _starts(subject, key)
-    rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-    return order[rank < rows_per_cell]
+    order = _by_pair(subject, key)
+    starts = _starts(subject[order], key[order])
+    lengths = np.diff(starts, append=len(order))
+    crowded = lengths > rows_per_cell
+    ranked = np.repeat(crowded, lengths)
+    rows = order[ranked]
+    rows = rows[np.lexsort((*values[rows].T, key[rows], subject[rows]))]
+    priority = _row_priority(subject[rows], key[rows], values[rows], subjects, secret)
+    unclamped = np.zeros(len(rows), bool)
+    lowest = _lowest(priority, unclamped, lengths[crowded], rows_per_cell)
+    order[ranked] = rows
+    keep = ~ranked
+    keep[ranked] = lowest
+    return order[keep]
 
 
 def runs(sorted_values: Ints) -> tuple[Ints, Ints]:
@@ -138,6 +142,26 @@ def _starts(*sorted_columns: Ints) -> Ints:
     for column in sorted_columns:
         changes[1:] |= column[1:] != column[:-1]
     return np.flatnonzero(changes)
+
+
+def _by_pair(subject: Ints, key: Ints) -> Ints:
+    """Return the order of rows by subject and key; rows of one pair lie as the sort leaves them."""
+    n_subjects, n_keys = (int(column.max()) + 1 if len(column) else 0 for column in (subject, key))
+    if n_subjects * n_keys < 2**63:
+        return np.argsort(subject * n_keys + key)
+    return np.lexsort((key, subject))
+
+
+def _row_priority(
+    subject: Ints, key: Ints, values: Ints, subjects: Subjects, secret: bytes
+) -> NDArray[np.uint64]:
+    """Return a priority for each of the rows, which are sorted by subject, key and values."""
+    first, times = runs(subject)
+    digest = np.repeat(subjects.digests(subject[first], secret), times)
+    equal = _starts(subject, key, *values.T)
+    nth = np.arange(len(key)) - np.repeat(equal, np.diff(equal, append=len(key)))
+    words = [np.ascontiguousarray(column).view(np.uint64) for column in (key, *values.T, nth)]
+    return siphash(secret, digest, *words)
 
 
 def _lowest(

@@ -16,6 +16,9 @@ __all__ = ["add_up", "clip_l1", "clip_l2", "exponent", "to_steps", "whole_steps"
 
 Ints = NDArray[np.int64]
 _HALF = 20
+_LOW = (1 << _HALF) - 1
+_TOP = 2**63 - 1
+_TOP_HALF = 1 << (63 - _HALF)
 
 
 def exponent(bound: Fraction) -> int:
@@ -26,7 +29,7 @@ def exponent(bound: Fraction) -> int:
     >>> exponent(Fraction(120))
     14
     """
-    j = 20 - math.floor(math.log2(bound))
+    j = 20 + bound.denominator.bit_length() - bound.numerator.bit_length()
     while bound * Fraction(2) ** j < 2**20:
         j += 1
     while bound * Fraction(2) ** (j - 1) >= 2**20:
@@ -50,14 +53,17 @@ def to_steps(values: NDArray[np.float64], low: Fraction, high: Fraction, middle:
 
 
 def add_up(key: Ints, values: Ints, n_keys: int) -> Ints:
-    """Return the exact sum of ``values`` for each key.
+    """Return the exact sum of ``values`` for each key, held within ±(2**63 - 1).
 
-    Both halves of every value are added in doubles whose partial sums stay below 2**53 for up to 2**33
-    rows, which is exact and much faster than adding integers one at a time.
+    Both halves of every value are added in doubles, which is much faster than adding integers one at a
+    time, and exact while no partial sum of a half reaches 2**53: for up to 2**32 rows of less than 2**41
+    steps each, and for any values whose magnitudes add up to less than 2**63.
     """
-    high, low = values >> _HALF, values & ((1 << _HALF) - 1)
-    upper = np.bincount(key, high, n_keys).astype(np.int64)
-    return (upper << _HALF) + np.bincount(key, low, n_keys).astype(np.int64)
+    low = np.bincount(key, values & _LOW, n_keys).astype(np.int64)
+    high = np.bincount(key, values >> _HALF, n_keys).astype(np.int64) + (low >> _HALF)
+    total = (high << _HALF) + (low & _LOW)
+    total = np.where(high < -_TOP_HALF, -_TOP, np.where(high >= _TOP_HALF, _TOP, total))
+    return np.maximum(total, -_TOP)
 
 
 def clip_l2(subject: Ints, values: Ints, bound: int) -> Ints:
@@ -85,26 +91,28 @@ def clip_l1(subject: Ints, values: Ints, bound: int) -> Ints:
 
 def _clip(subject: Ints, values: Ints, bound: int, squared: bool) -> Ints:
     starts, lengths = runs(subject)
-    size = np.abs(values)
+    if not len(starts):
+        return values
     # A double is enough to find everybody who may be above; whoever is near is then looked at exactly.
-    rough = size.astype(np.float64) ** (2 if squared else 1)
-    totals = np.add.reduceat(rough, starts) if len(starts) else rough
-    near = totals > (1 - 1e-9) * float(bound) ** (2 if squared else 1)
+    power = 2 if squared else 1
+    rough = np.add.reduceat(np.abs(values).astype(np.float64) ** power, starts)
+    near = rough > (1 - 1e-6) * float(bound) ** power
+    mine = np.repeat(near, lengths)
+    size = np.abs(values[mine]).astype(object)
+    norms = _norms(size, lengths[near], squared)
+    shrunk = size * bound // np.repeat(np.maximum(norms, bound), lengths[near])
     out = values.copy()
-    for start, length in zip(starts[near], lengths[near], strict=True):
-        part = slice(start, start + length)
-        out[part] = _clip_one([int(v) for v in values[part]], bound, squared)
+    out[mine] = np.sign(values[mine]) * shrunk.astype(np.int64)
     return out
 
 
-def _clip_one(values: list[int], bound: int, squared: bool) -> list[int]:
-    if squared:
-        total = sum(v * v for v in values)
-        if total <= bound * bound:
-            return values
-        norm = math.isqrt(total - 1) + 1
-    else:
-        norm = sum(abs(v) for v in values)
-        if norm <= bound:
-            return values
-    return [(abs(v) * bound // norm) * (1 if v >= 0 else -1) for v in values]
+def _norms(size: NDArray[np.object_], lengths: Ints, squared: bool) -> NDArray[np.object_]:
+    """Return the norm of each run, rounded up, in Python integers: squares do not fit into 64 bits."""
+    if not len(lengths):
+        return np.zeros(0, object)
+    totals = np.add.reduceat(size * size if squared else size, np.cumsum(lengths) - lengths)
+    return np.array([_root_up(total) for total in totals], dtype=object) if squared else totals
+
+
+def _root_up(total: int) -> int:
+    return math.isqrt(total - 1) + 1 if total else 0
