@@ -7,7 +7,9 @@ No message ever holds a value that came out of the rows.
 
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 __all__ = [
     "BoundsWarning",
@@ -47,6 +49,11 @@ class BudgetExceeded(GeoDPError):
         self.spent = spent
         self.asked = asked
         self.left = left
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are rebuilt from their positional arguments alone, and this one has keywords.
+        again = partial(type(self), spent=self.spent, asked=self.asked, left=self.left)
+        return again, self.args, self.__dict__
 
 
 class LedgerError(GeoDPError):
