@@ -9,7 +9,9 @@ from geodp import accessor as _accessor  # noqa: F401 (registers gdf.dp)
 from geodp import mechanisms, testing
 from geodp._version import __version__
 from geodp.accounting import Budget, Charge, delta_for
+from geodp.auditing import audit
 from geodp.calls import centroid, heatmap, mean, plan, sum
+from geodp.caps import choose_cap
 from geodp.composition import compose
 from geodp.errors import (
     BoundsWarning,
@@ -32,6 +34,7 @@ from geodp.plans import Plan
 from geodp.policy import EACH_ROW, Policy
 from geodp.queries import Centroid, Count, Mean, Sum
 from geodp.records import record
+from geodp.together import plan_together, release_together
 
 __all__ = [
     "EACH_ROW",
@@ -59,7 +62,9 @@ __all__ = [
     "Sum",
     "Zones",
     "__version__",
+    "audit",
     "centroid",
+    "choose_cap",
     "choose_mechanism",
     "compose",
     "delta_for",
@@ -67,7 +72,9 @@ __all__ = [
     "mean",
     "mechanisms",
     "plan",
+    "plan_together",
     "record",
+    "release_together",
     "require_ledger",
     "sum",
     "testing",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import geopandas as gpd
 import pandas as pd
 
-from geodp import calls
+from geodp import auditing, calls
 from geodp.policy import NOT_GIVEN, EachRow, NotGiven, Policy
 from geodp.policy import policy as make_policy
 from geodp.views import View
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from geodp.accounting import Budget
     from geodp.grids import Grid
     from geodp.ledger import Ledger
+    from geodp.looks import Audit
 
 __all__ = ["Accessor"]
 
@@ -69,6 +70,24 @@ class Accessor:
             grid=grid,
         )
         return View(self._frame, chosen, ledger)
+
+    def audit(
+        self,
+        *,
+        subject: str | EachRow | None = None,
+        cap: int | str | None = None,
+        population: int | None = None,
+        bounds: Any = None,
+        outside: str = "clamp",
+        grid: "Grid | str | None" = None,
+        by: Any = None,
+        value: str | None = None,
+        value_bounds: Any = None,
+        delta: float | None = None,
+    ) -> "Audit":
+        """Look at the raw data, privately; see :func:`geodp.audit`. Not for publication."""
+        arguments = dict(locals())
+        return auditing.audit(arguments.pop("self")._frame, **arguments)
 
     def heatmap(
         self,

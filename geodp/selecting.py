@@ -63,7 +63,7 @@ def exp_bounds(r: Fraction, bits: int) -> tuple[int, int]:
     Examples
     --------
     >>> exp_bounds(Fraction(1), 20), round(math.exp(-1) * 2**20, 2)
-    ((385749, 385750), 385749.57)
+    ((385749, 385750), 385749.55)
     """
     halvings = math.ceil(2 * r).bit_length()
     work = bits + halvings + 16

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from geodp.accounting import Budget
     from geodp.grids import Grid
     from geodp.ledger import Ledger
+    from geodp.looks import Audit
 
 __all__ = ["View"]
 
@@ -71,6 +72,19 @@ class View:
         ways = Ways(mechanism, criterion, estimator, strategy, cells, return_geometry, rescale)
         policy = self.policy if grid is None else replace(self.policy, grid=grid)
         return make_plan(policy, eps, delta, query or Count(), by, ways)
+
+    def audit(
+        self,
+        *,
+        by: Any = None,
+        value: str | None = None,
+        value_bounds: Any = None,
+        delta: float | None = None,
+    ) -> "Audit":
+        """Look at the raw data, privately; see :func:`geodp.audit`. Not for publication."""
+        from geodp.auditing import look
+
+        return look(self._frame, self.policy, by=by, value=value, value_bounds=value_bounds, delta=delta)
 
     def heatmap(
         self,
