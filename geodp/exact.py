@@ -147,7 +147,7 @@ def plain(number: Fraction | float | int) -> int | float:
     """
     if isinstance(number, float) and not math.isfinite(number):
         raise ValueError("a record holds finite numbers only")
-    return int(number) if number == int(number) and abs(number) < 2**53 else float(number)
+    return int(number) if number == int(number) and -(2**53) < number < 2**53 else float(number)
 
 
 def _parse(text: str, name: str) -> Fraction:
