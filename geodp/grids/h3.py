@@ -31,6 +31,7 @@ __all__ = ["H3", "H3Domain", "finest_h3"]
 
 _RADIUS_KM = 6371.0088
 _CHUNK = 1 << 16
+_POLAR = 89.0
 
 Cells = NDArray[np.uint64]
 
@@ -212,15 +213,31 @@ def _density(resolution: int, box: Box) -> float:
 def _complete(resolution: int, box: Box) -> Cells:
     """Return every cell that a point of the box can fall in, ascending."""
     if box.is_world:
-        return distinct([_children(cell, resolution) for cell in h3.get_res0_cells()])
+        return distinct(_children_of_all(resolution))
     strips = _strips(box)
     inner = [_fill(strip, resolution) for strip in strips if not _is_thin(strip, resolution)]
     border = [(west, lat, east, lat) for west, _, east, _ in strips for lat in (box.south, box.north)]
     border += [(lon, box.south, lon, box.north) for strip in strips for lon in (strip[0], strip[2])]
     known = distinct([*inner, _sampled(resolution, border)])
-    near = _around(resolution, border)
-    others = near[~is_in(near, known)]
-    return distinct([known, others[_meets(resolution, others, strips)]])
+    near = distinct(_children_of_all(0)) if resolution == 0 else _around(resolution, border)
+    # By the border the outline alone decides, so that a cell can be told to belong without a list.
+    return distinct([known[~is_in(known, near)], *_meeting(resolution, box, near, known)])
+
+
+def _meeting(resolution: int, box: Box, near: Cells, known: Cells) -> list[Cells]:
+    """Return the cells of ``near`` that touch the box; about a pole, where tests are in doubt, all there are."""
+    strips = _strips(box)
+    met = [near[_meets(resolution, near, strips)]]
+    while max(-box.south, box.north) > _POLAR and len(met[-1]):
+        seen = distinct([near, known])
+        near = distinct([np.fromiter(_discs(met[-1]), dtype=np.uint64), near])
+        fresh = near[~is_in(near, seen)]
+        met.append(fresh[_meets(resolution, fresh, strips)])
+    return met
+
+
+def _children_of_all(resolution: int) -> list[Cells]:
+    return [_children(cell, resolution) for cell in h3.get_res0_cells()]
 
 
 def _children(cell: int, resolution: int) -> Cells:
@@ -307,20 +324,29 @@ def _sampled(resolution: int, lines: list[Rectangle]) -> Cells:
 
 def _around(resolution: int, lines: list[Rectangle]) -> Cells:
     """Return all cells that lines can touch: no two cells that are not neighbours are so close."""
-    cells = _sampled(resolution, lines).tolist()
-    discs = chain.from_iterable(map(h3.grid_disk, cells, repeat(1)))
-    return distinct([np.fromiter(discs, dtype=np.uint64)])
+    return distinct([np.fromiter(_discs(_sampled(resolution, lines)), dtype=np.uint64)])
+
+
+def _discs(cells: Cells) -> Iterator[int]:
+    """Yield cells and their neighbours, most of them several times."""
+    return chain.from_iterable(map(h3.grid_disk, cells.tolist(), repeat(1)))
 
 
 def _meets(resolution: int, cells: Cells, rectangles: list[Rectangle]) -> NDArray[np.bool_]:
-    """Tell which cells touch any rectangle of at most 90° of longitude; in doubt they do."""
+    """Tell which cells touch any rectangle of at most 90° of longitude; in doubt they do.
+
+    Each cell's answer is its own: it does not depend on the cells it is asked with.
+    """
     touch = [np.empty(0, dtype=np.bool_)]
     for coords, sizes in _boundaries(cells):
-        polar = bool(np.any(np.abs(coords[:, 1]) > 89.0))
-        steps = 16 if polar or resolution < 3 else 4 if resolution < 6 else 1
-        arcs = Arcs.of(coords, sizes, steps)
-        touch.append(np.any([arcs.touch(rectangle) for rectangle in rectangles], axis=0))
-    return np.concatenate(touch) if rectangles else np.zeros(len(cells), dtype=np.bool_)
+        polar = np.maximum.reduceat(np.abs(coords[:, 1]), np.cumsum(sizes) - sizes) > _POLAR
+        answer = np.zeros(len(sizes), dtype=np.bool_)
+        for some, steps in ((polar, 16), (~polar, 16 if resolution < 3 else 4 if resolution < 6 else 1)):
+            if some.any() and rectangles:
+                arcs = Arcs.of(coords[np.repeat(some, sizes)], sizes[some], steps)
+                answer[some] = np.any([arcs.touch(rectangle) for rectangle in rectangles], axis=0)
+        touch.append(answer)
+    return np.concatenate(touch)
 
 
 def _locate(lon: NDArray[np.float64], lat: NDArray[np.float64], resolution: int) -> Cells:
