@@ -6,6 +6,10 @@ ledger, and costs nothing. Whatever goes wrong with the file or the server ends 
 
 What a ledger cannot do is said in PRIVACY.md: whoever can write the file can raise the ceiling, a
 restored copy is a fresh budget, and two ledgers for one population add up.
+
+Releases of single positions (:func:`geodp.perturb`) have a guarantee per kilometre, which is no
+(eps, delta). The ledger notes them in the same way, before they are drawn and once for each label, and adds
+them up apart; see :mod:`geodp.metric`.
 """
 
 import json
@@ -23,10 +27,12 @@ from geodp import tables
 from geodp.accounting import Budget, Ceiling, Charge, amount, amounts, left_amounts, split
 from geodp.blobs import checksum, pack, unpack
 from geodp.errors import LedgerError
+from geodp.metric import is_metric, worst_per_km
 from geodp.refusals import incomplete, other_arguments, other_relation, refusal
-from geodp.statements import describe, draw, ledger_part, release_frame
+from geodp.statements import describe, draw, ledger_part, metric_amounts, release_frame
 from geodp.storage import Connection, open_storage
 from geodp.terms import Terms, check_agreement, make_terms
+from geodp.wording import bounded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -170,7 +176,7 @@ class Ledger:
         """Raise LedgerError if the ledger is kept for another unit or relation; None is not compared."""
         for field, said in (("unit", unit), ("neighboring", neighboring)):
             held = getattr(self, field)
-            if held is not None and said is not None and said != held:
+            if held is not None and said is not None and said not in _spellings(held):
                 raise other_relation(self.name, field, held, said)
 
     def debit(
@@ -210,6 +216,10 @@ class Ledger:
             The label was released, the record's unit or relation is another, or the ledger fails.
         """
         _check_label(label)
+        if is_metric(record):
+            raise ValueError(
+                "a guarantee per kilometre is no (eps, delta) and is not paid for; note() keeps it."
+            )
         self.check_policy(unit=record.get("unit"), neighboring=record.get("neighboring"))
         row = {"label": label, "record": _canonical(record), "reason": reason}
         with self._storage.transaction(write=True) as connection:
@@ -217,6 +227,50 @@ class Ledger:
             self._check_free(connection, label, key, retry)
             self._refuse(charge, self._total(connection))
             number = tables.append(self._storage, connection, self._terms, row, charge)
+            tables.reserve(connection, label, key, number)
+        return number
+
+    def note(
+        self,
+        label: str,
+        key: str,
+        record: Mapping[str, Any],
+        *,
+        retry: bool = False,
+        reason: str | None = None,
+    ) -> int:
+        """Note a release whose guarantee is per kilometre, before it is drawn; return its entry's number.
+
+        The same transaction, labels and states as :meth:`debit`, and :meth:`stored` and :meth:`store` serve
+        both. It costs nothing in either book, so it is possible when they are exhausted, and the controls
+        on eps (``max_eps_per_release``, ``tiers``) do not apply: it has no eps. :meth:`metric_spent` adds up.
+
+        Parameters
+        ----------
+        label, key, retry, reason
+            As for :meth:`debit`. A retry is added up again.
+        record : mapping
+            The public record, plain JSON: ``guarantee`` is ``"geo-indistinguishability"``, ``metric`` holds
+            ``eps_per_km`` (exact text) and ``reports``, the most of one subject.
+
+        Raises
+        ------
+        IncompleteRelease
+            The label was noted, its release never stored, and ``retry`` is false.
+        LedgerError
+            The label was released, the record's unit is another, or the ledger fails.
+        ValueError
+            The record claims another guarantee, or does not limit one subject's reports.
+        """
+        _check_label(label)
+        worst = worst_per_km(record)
+        # The relation is not compared: a guarantee between places speaks of nobody who comes or goes.
+        self.check_policy(unit=record.get("unit"), neighboring=None)
+        row = {"label": label, "record": _canonical(record), "reason": reason}
+        with self._storage.transaction(write=True) as connection:
+            self._current(connection)
+            self._check_free(connection, label, key, retry)
+            number = tables.append_note(self._storage, connection, self._terms, row, worst)
             tables.reserve(connection, label, key, number)
         return number
 
@@ -262,20 +316,21 @@ class Ledger:
             return self._part(tables.entry(connection, entry))
 
     def record(self, label: str) -> dict[str, Any]:
-        """Return the record of a release as it was debited, the ledger's part under ``"ledger"``."""
+        """Return the record of a release as it was debited or noted, the ledger's part under ``"ledger"``."""
         _, row = self._find(label)
         return {**json.loads(row["record"]), "ledger": self._part(row)}
 
     def releases(self) -> pd.DataFrame:
-        """Return one row for each debit, by entry number; public, like all that a ledger holds.
+        """Return one row for each debit and note, by entry number; public, like all that a ledger holds.
 
         Returns
         -------
         DataFrame
-            Index ``entry`` (int64). ``label``, ``state`` (``"released"``, ``"reserved"`` or
-            ``"abandoned"``: paid again by a retry), ``tier``, ``reason`` (string), ``time`` (UTC), ``eps``,
-            ``delta``, ``rho`` and, summed up, ``eps_spent``, ``delta_spent``, ``rho_spent`` (float64,
-            rounded up; rho is infinite where unknown).
+            Index ``entry`` (int64). ``label``, ``kind`` (``"release"``, or ``"metric"`` for a note),
+            ``state`` (``"released"``, ``"reserved"`` or ``"abandoned"``: entered again by a retry), ``tier``,
+            ``reason`` (string), ``time`` (UTC), ``eps``, ``delta``, ``rho``, ``eps_per_km`` (the worst of
+            a subject) and, summed up, ``eps_spent``, ``delta_spent``, ``rho_spent``, ``eps_per_km_spent``
+            (float64, rounded up; NaN where an entry has no such cost; rho is infinite where unknown).
         """
         with self._storage.transaction(write=False) as connection:
             self._current(connection)
@@ -289,6 +344,15 @@ class Ledger:
         Bookkeeping, not the guarantee: what a series guarantees is the ledger's ceiling.
         """
         return amounts(self._read_total())
+
+    def metric_spent(self) -> dict[str, float]:
+        """Return ``eps_per_km``: what all notes together allow per kilometre for one subject, rounded up.
+
+        Each counts with its worst, ``eps_per_km`` times the most reports of a subject. Everything noted in
+        this ledger together tells two places d km apart from each other by a factor
+        ``exp(eps_per_km * d)`` at most. It is no part of :meth:`spent`, and has no ceiling.
+        """
+        return metric_amounts(self._read_standing().metric)
 
     def remaining(self) -> dict[str, float]:
         """Return what each book still holds, rounded down: ``eps`` and ``delta`` of book A, ``rho`` of B.
@@ -318,8 +382,9 @@ class Ledger:
     def verify(self, frame: pd.DataFrame | None = None) -> pd.DataFrame:
         """Return what disagrees in the ledger, or between a released ``frame`` and the ledger.
 
-        Every entry's cost is recomputed from its record, totals and checksums are, and debits and
-        stored releases are matched one to one. It finds slips and damage; whoever can write the file
+        Every entry's cost is recomputed from its record, totals and checksums are, and entries and
+        stored releases are matched one to one. Notes are held against their guarantee per kilometre; no
+        (eps, delta) is computed for them. It finds slips and damage; whoever can write the file
         can also write checksums that match.
 
         Parameters
@@ -348,12 +413,15 @@ class Ledger:
         head = describe(self.name, self.ceiling)
         try:
             with self._storage.transaction(write=False) as connection:
-                count, total, _ = tables.last(self._storage, connection)
+                total = tables.last(self._storage, connection).spent
+                kinds = tables.counts(connection)
         except LedgerError:
             return f"{head}: cannot be read"
+        count, notes = kinds.get(tables.RELEASE, 0), kinds.get(tables.METRIC, 0)
         rho = "" if total.rho is None or self.ceiling.rho is None else f", rho {amount(total.rho)}"
         spent = f"spent eps {amount(total.eps)}, delta {amount(total.delta)}{rho}"
-        return f"{head}: {spent}; {count} debit{'' if count == 1 else 's'}"
+        noted = f", {notes} note{'' if notes == 1 else 's'}" if notes else ""
+        return f"{head}: {spent}; {count} debit{'' if count == 1 else 's'}{noted}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._storage.secret:
@@ -392,12 +460,15 @@ class Ledger:
             )
 
     def _total(self, connection: Connection) -> Charge:
-        return tables.last(self._storage, connection)[1]
+        return tables.last(self._storage, connection).spent
 
     def _read_total(self) -> Charge:
+        return self._read_standing().spent
+
+    def _read_standing(self) -> tables.Standing:
         with self._storage.transaction(write=False) as connection:
             self._current(connection)
-            return self._total(connection)
+            return tables.last(self._storage, connection)
 
     def _find(self, label: str) -> tuple[dict[str, Any], dict[str, Any]]:
         with self._storage.transaction(write=False) as connection:
@@ -486,6 +557,11 @@ def default_ledger() -> Ledger | None:
 
 def _reopen(place: str, timeout: float) -> Ledger:
     return Ledger(place, timeout=timeout)
+
+
+def _spellings(held: str) -> tuple[str, ...]:
+    """Return a term as records may spell it, which cut what is long."""
+    return (held, *(bounded(held, room) for room in (200, 40, 20)))
 
 
 def _canonical(record: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Reconciliation: whether a ledger agrees with itself, its records, and what was published.
 
 Costs are recomputed from the measurements in each record, by the mechanisms' theorems and not by the
-code that set the price.
+code that set the price. What is noted per kilometre has no price: there the terms have to agree.
 """
 
 import json
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import shapely
 
 from geodp import tables
 from geodp.accounting import NOTHING, Charge, amount
 from geodp.blobs import checksum, unpack
 from geodp.errors import NotARelease
 from geodp.exact import sqrt_up
+from geodp.metric import tidy, worst_per_km
 from geodp.storage import Connection, Storage
 from geodp.terms import Terms
 
@@ -29,6 +31,8 @@ Problem = tuple[int | None, str | None, str]
 
 # Prices are computed in double precision; a debit may differ from the recomputed cost by this much.
 _SLACK = 1 + Fraction(1, 10**9)
+
+_UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, ArithmeticError)
 
 
 def verify_ledger(storage: Storage, connection: Connection, terms: Terms) -> pd.DataFrame:
@@ -58,6 +62,8 @@ def verify_frame(frame: pd.DataFrame, stored: "Stored") -> pd.DataFrame:
     ]
     # A joint release stores each view's columns as "view/column", and a cap that was chosen as "stage 1/cap".
     view = frame.attrs["geodp"].get("joint", {}).get("view", "")
+    if frame.attrs["geodp"].get("query") == "perturb":
+        frame = _positions(frame)
     for name, values in stored.columns.items():
         part, _, column = name.rpartition("/")
         problem = _column_problem(frame, column, values) if part == view else None
@@ -104,7 +110,7 @@ def _delta_problem(charge: Charge, eps: Fraction, mu_squared: Fraction) -> str |
 
 def _chain_problems(rows: list[tables.Row], terms: Terms) -> Iterator[Problem]:
     """Numbers without gaps, checksums that follow each other, totals that are the sums."""
-    before, total = terms.identity, NOTHING
+    before, total, metric = terms.identity, NOTHING, Fraction(0)
     for number, row in enumerate(rows, 1):
         where = (row["id"], row["label"])
         if row["id"] != number:
@@ -112,22 +118,59 @@ def _chain_problems(rows: list[tables.Row], terms: Terms) -> Iterator[Problem]:
             return
         if row["digest"] != tables.digest_of(row, before):
             yield (*where, "the entry's checksum does not match")
-        before, total = row["digest"], total + Charge.from_dict(json.loads(row["charge"]))
-        if Charge.from_dict(json.loads(row["total"])) != total:
+        try:
+            charge, per_km = _cost(row)
+            said = json.loads(row["total"])
+            found = Charge.from_dict(said), tables.metric_of(said)
+        except _UNREADABLE:
+            yield (*where, "the entry's amounts cannot be read")
+            return
+        before, total, metric = row["digest"], total + charge, tidy(metric + per_km)
+        if found != (total, metric):
             yield (*where, "the running total is not the sum of the entries")
         if not terms.ceiling.allows(total):
             yield (*where, "what was spent is above the ceiling")
 
 
+def _cost(row: tables.Row) -> tuple[Charge, Fraction]:
+    """Return what an entry adds to the books, and per kilometre; each kind adds to one of them."""
+    cost = json.loads(row["charge"])
+    if row["kind"] == tables.METRIC:
+        return NOTHING, Fraction(cost["eps_per_km"])
+    return Charge.from_dict(cost), Fraction(0)
+
+
 def _price_problems(rows: list[tables.Row]) -> Iterator[Problem]:
     for row in rows:
-        charge, record = Charge.from_dict(json.loads(row["charge"])), json.loads(row["record"])
-        said = record.get("charge")
-        if said is not None and Charge.from_dict(said) != charge:
-            yield row["id"], row["label"], "the record states another charge than was debited"
-        problem = _priced(charge, record.get("measurements"))
-        if problem:
+        problems = _note_problems if row["kind"] == tables.METRIC else _debit_problems
+        try:
+            found = list(problems(json.loads(row["charge"]), json.loads(row["record"])))
+        except _UNREADABLE:
+            found = ["the record or what was charged for it cannot be read"]
+        for problem in found:
             yield row["id"], row["label"], problem
+
+
+def _debit_problems(cost: Mapping[str, Any], record: Mapping[str, Any]) -> Iterator[str]:
+    charge, said = Charge.from_dict(cost), record.get("charge")
+    if said is not None and Charge.from_dict(said) != charge:
+        yield "the record states another charge than was debited"
+    problem = _priced(charge, record.get("measurements"))
+    if problem:
+        yield problem
+
+
+def _note_problems(cost: Mapping[str, Any], record: Mapping[str, Any]) -> Iterator[str]:
+    """Compare what was noted with the guarantee that the record states; there is no (eps, delta) in it."""
+    try:
+        worst = worst_per_km(record)
+    except _UNREADABLE:
+        yield "the record states no guarantee per kilometre"
+        return
+    if set(cost) != {"eps_per_km"}:
+        yield "a note costs nothing but eps_per_km"
+    if tables.metric_of(cost) != worst:
+        yield "the record states another eps_per_km than was noted"
 
 
 def _priced(charge: Charge, measurements: Any) -> str | None:
@@ -135,7 +178,7 @@ def _priced(charge: Charge, measurements: Any) -> str | None:
         return "the record lists no measurements, so its cost cannot be recomputed"
     try:
         return cost_problem(charge, measurements)
-    except (KeyError, TypeError, ValueError, ArithmeticError):
+    except _UNREADABLE:
         return "the record's measurements cannot be read"
 
 
@@ -165,6 +208,12 @@ def _blob_problems(connection: Connection, held: list[tables.Row]) -> Iterator[P
             unpack(blob)
         except ValueError as error:
             yield release["entry"], release["label"], str(error)
+
+
+def _positions(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns that a ledger keeps of moved points; NaN where there is none."""
+    points = np.asarray(frame["geometry"].array, dtype=object)
+    return pd.DataFrame({"lon": shapely.get_x(points), "lat": shapely.get_y(points)})
 
 
 def _column_problem(frame: pd.DataFrame, name: str, values: np.ndarray[Any, Any]) -> str | None:

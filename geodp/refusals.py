@@ -71,9 +71,10 @@ def _fits(terms: Terms, left: Charge, charge: Charge) -> str:
 
 def incomplete(name: str, part: Mapping[str, Any]) -> IncompleteRelease:
     """Return the error for a label that was paid for and never stored."""
+    done, again = ("noted", "notes it") if "metric_spent" in part else ("paid for", "pays")
     return IncompleteRelease(
-        f"{name}: {part['label']!r} was paid for at {part['time']} (entry {part['entry']}), but its release "
-        "was never stored: another process is at work on it, or one was stopped. retry=True pays again."
+        f"{name}: {part['label']!r} was {done} at {part['time']} (entry {part['entry']}), but its release "
+        f"was never stored: another process is at work on it, or one was stopped. retry=True {again} again."
     )
 
 

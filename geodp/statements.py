@@ -1,19 +1,22 @@
 """Statements of account: what a ledger shows to people, from its rows alone."""
 
 import json
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from geodp.accounting import Ceiling, Charge, amount, amounts, down
+from geodp import tables
+from geodp.accounting import Ceiling, Charge, amount, amounts, down, up
 from geodp.exact import plain
 from geodp.terms import Terms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["describe", "draw", "ledger_part", "release_frame"]
+__all__ = ["describe", "draw", "ledger_part", "metric_amounts", "release_frame"]
 
 
 def describe(name: str, held: Ceiling) -> str:
@@ -24,17 +27,15 @@ def describe(name: str, held: Ceiling) -> str:
 
 def ledger_part(name: str, terms: Terms, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ledger's part of a record, from the entry alone, so that a replay repeats it."""
-    held, total = terms.ceiling, Charge.from_dict(json.loads(row["total"]))
-    ceiling = {"eps": down(held.eps), "delta": down(held.delta)}
+    total = json.loads(row["total"])
+    spent = {"metric_spent": metric_amounts(tables.metric_of(total))}
     part = {
         "name": name,
         "id": terms.identity,
         "entry": row["id"],
         "label": row["label"],
         "time": row["time"],
-        "accountant": held.accountant,
-        "spent": _finite(amounts(total)),
-        "ceiling": _finite(ceiling if held.rho is None else ceiling | {"rho": down(held.rho)}),
+        **(spent if row["kind"] == tables.METRIC else _books(terms.ceiling, Charge.from_dict(total))),
         "control": terms.control,
         "tier": row["tier"],
         "reason": row["reason"],
@@ -42,21 +43,42 @@ def ledger_part(name: str, terms: Terms, row: Mapping[str, Any]) -> dict[str, An
     return {field: value for field, value in part.items() if value is not None}
 
 
+def metric_amounts(metric: Fraction) -> dict[str, float]:
+    """Return what is allowed per kilometre, for people, rounded up."""
+    return {"eps_per_km": up(metric)}
+
+
 def release_frame(rows: list[dict[str, Any]], states: Mapping[int, str]) -> pd.DataFrame:
     """Return one row for each entry; the dtypes are the same when there are none."""
-    texts = {name: [row[name] for row in rows] for name in ("label", "tier", "reason")}
+    texts = {name: [row[name] for row in rows] for name in ("label", "kind", "tier", "reason")}
     texts["state"] = [states.get(row["id"], "abandoned") for row in rows]
     columns: dict[str, Any] = {
-        name: pd.array(texts[name], dtype="string") for name in ("label", "state", "tier", "reason")
+        name: pd.array(texts[name], dtype="string") for name in ("label", "kind", "state", "tier", "reason")
     }
     times = pd.to_datetime([row["time"] for row in rows], utc=True, format="ISO8601")
     columns["time"] = times.as_unit("us")
     for field, suffix in (("charge", ""), ("total", "_spent")):
-        costs = [amounts(Charge.from_dict(json.loads(row[field]))) for row in rows]
-        for name in ("eps", "delta", "rho"):
-            columns[f"{name}{suffix}"] = pd.Series([cost[name] for cost in costs], dtype="float64").array
+        costs = [_cost(json.loads(row[field])) for row in rows]
+        for name in ("eps", "delta", "rho", "eps_per_km"):
+            values = [cost.get(name, math.nan) for cost in costs]
+            columns[f"{name}{suffix}"] = pd.Series(values, dtype="float64").array
     index = pd.Index([row["id"] for row in rows], dtype="int64", name="entry")
     return pd.DataFrame(columns, index=index)
+
+
+def _cost(texts: Mapping[str, Any]) -> dict[str, float]:
+    """Return a charge, a note or a total for people; a note has no eps, a charge nothing per kilometre."""
+    charged = amounts(Charge.from_dict(texts)) if "eps" in texts else {}
+    return charged | (metric_amounts(tables.metric_of(texts)) if "eps_per_km" in texts else {})
+
+
+def _books(held: Ceiling, total: Charge) -> dict[str, Any]:
+    ceiling = {"eps": down(held.eps), "delta": down(held.delta)}
+    return {
+        "accountant": held.accountant,
+        "spent": _finite(amounts(total)),
+        "ceiling": _finite(ceiling if held.rho is None else ceiling | {"rho": down(held.rho)}),
+    }
 
 
 def draw(releases: pd.DataFrame, held: Ceiling, name: str, ax: "Axes | None") -> "Axes":

@@ -1,8 +1,9 @@
 """The ledger's three tables, and every statement that reads or writes them.
 
 Money is only ever added: entries are never updated or deleted, and each carries the running total, so a
-debit reads one row however long the ledger is. A release points at the entry that paid for it last; its
-label and its entry are unique, so one debit cannot serve two releases.
+debit reads one row however long the ledger is. An entry is the debit of a release, or the note of one
+whose guarantee is per kilometre; a note leaves the (eps, delta) total as it is. A release points at the
+entry that paid for it last; its label and its entry are unique, so one entry cannot serve two releases.
 
 Amounts are exact texts. Entries are numbered and ordered by id; their times are for people, and a clock
 that was set back changes nothing.
@@ -11,23 +12,31 @@ that was set back changes nothing.
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from fractions import Fraction
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from geodp.accounting import NOTHING, Charge
 from geodp.blobs import checksum
 from geodp.errors import LedgerError
+from geodp.metric import tidy
 from geodp.storage import Connection, Storage
 from geodp.terms import FORMAT, Terms
 
 __all__ = [
+    "METRIC",
+    "RELEASE",
+    "Standing",
     "append",
+    "append_note",
+    "counts",
     "create",
     "digest_of",
     "entries",
     "entry",
     "finish",
     "last",
+    "metric_of",
     "now",
     "read_terms",
     "release",
@@ -37,10 +46,13 @@ __all__ = [
 
 Row = dict[str, Any]
 
+RELEASE, METRIC = "release", "metric"  # the kinds of entries
+
 _SCHEMA = (
     "CREATE TABLE geodp_ledger (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE geodp_entries (
-        id INTEGER PRIMARY KEY, label TEXT NOT NULL, time TEXT NOT NULL,
+        id INTEGER PRIMARY KEY, kind TEXT NOT NULL CHECK (kind IN ('release', 'metric')),
+        label TEXT NOT NULL, time TEXT NOT NULL,
         charge TEXT NOT NULL, total TEXT NOT NULL, tier TEXT, reason TEXT,
         record TEXT NOT NULL, digest TEXT NOT NULL)""",
     """CREATE TABLE geodp_releases (
@@ -49,7 +61,7 @@ _SCHEMA = (
         state TEXT NOT NULL CHECK (state IN ('reserved', 'released')),
         stored TEXT, data {blob}, digest TEXT)""",
 )
-_ENTRY = ("id", "label", "time", "charge", "total", "tier", "reason", "record", "digest")
+_ENTRY = ("id", "kind", "label", "time", "charge", "total", "tier", "reason", "record", "digest")
 _RELEASE = ("label", "key", "entry", "state", "stored", "data", "digest")
 
 
@@ -86,33 +98,61 @@ def read_terms(storage: Storage, connection: Connection) -> Terms | None:
         raise LedgerError(f"{storage.name} is damaged: its terms cannot be read.") from error
 
 
-def last(storage: Storage, connection: Connection) -> tuple[int, Charge, str | None]:
-    """Return the last entry's number, the running total, and the last entry's digest (None at first)."""
+class Standing(NamedTuple):
+    """Where a ledger stands after its last entry."""
+
+    number: int
+    spent: Charge
+    metric: Fraction  # per kilometre, all notes together
+    digest: str | None
+
+
+def last(storage: Storage, connection: Connection) -> Standing:
+    """Return where the ledger stands; number 0 and no digest before the first entry."""
     rows = connection.execute("SELECT id, total, digest FROM geodp_entries ORDER BY id DESC LIMIT 1")
     if not rows:
-        return 0, NOTHING, None
+        return Standing(0, NOTHING, Fraction(0), None)
     try:
-        return int(rows[0][0]), Charge.from_dict(json.loads(rows[0][1])), rows[0][2]
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        total = json.loads(rows[0][1])
+        return Standing(int(rows[0][0]), Charge.from_dict(total), metric_of(total), rows[0][2])
+    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise LedgerError(
             f"{storage.name} is damaged: what was spent cannot be read. Nothing was released or spent."
         ) from error
 
 
+def metric_of(amounts: Mapping[str, Any]) -> Fraction:
+    """Return what a cost or a total holds per kilometre; nothing where it was left out."""
+    return Fraction(amounts.get("eps_per_km", 0))
+
+
 def append(storage: Storage, connection: Connection, terms: Terms, row: Row, charge: Charge) -> int:
     """Write the next entry for ``charge``; ``row`` holds label, record and reason. Return its number."""
-    number, total, before = last(storage, connection)
-    row = row | {
-        "id": number + 1,
-        "time": now(),
-        "charge": json.dumps(charge.to_dict()),
-        "total": json.dumps((total + charge).to_dict()),
-        "tier": terms.tier_of(charge),
-    }
-    row["digest"] = digest_of(row, before or terms.identity)
+    before = last(storage, connection)
+    total = _total(before.spent + charge, before.metric)
+    row = row | {"kind": RELEASE, "charge": charge.to_dict(), "total": total, "tier": terms.tier_of(charge)}
+    return _write(connection, terms, row, before)
+
+
+def append_note(storage: Storage, connection: Connection, terms: Terms, row: Row, worst: Fraction) -> int:
+    """Write the next entry for a guarantee of ``worst`` per kilometre and subject. Return its number."""
+    before = last(storage, connection)
+    total = _total(before.spent, tidy(before.metric + worst))
+    row = row | {"kind": METRIC, "charge": {"eps_per_km": str(worst)}, "total": total, "tier": None}
+    return _write(connection, terms, row, before)
+
+
+def _total(spent: Charge, metric: Fraction) -> Row:
+    return {**spent.to_dict(), **({"eps_per_km": str(metric)} if metric else {})}
+
+
+def _write(connection: Connection, terms: Terms, row: Row, before: Standing) -> int:
+    texts = {name: json.dumps(row[name]) for name in ("charge", "total")}
+    row = row | texts | {"id": before.number + 1, "time": now()}
+    row["digest"] = digest_of(row, before.digest or terms.identity)
     values = ", ".join(f":{name}" for name in _ENTRY)
     connection.execute(f"INSERT INTO geodp_entries ({', '.join(_ENTRY)}) VALUES ({values})", row)
-    return number + 1
+    return before.number + 1
 
 
 def digest_of(row: Mapping[str, Any], before: str) -> str:
@@ -146,6 +186,11 @@ def finish(connection: Connection, number: int, blob: bytes) -> str | None:
         values,
     )
     return None
+
+
+def counts(connection: Connection) -> dict[str, int]:
+    """Return how many entries of each kind there are."""
+    return dict(connection.execute("SELECT kind, COUNT(*) FROM geodp_entries GROUP BY kind"))
 
 
 def entries(connection: Connection) -> list[Row]:
