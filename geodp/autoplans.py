@@ -30,9 +30,9 @@ from geodp.pages import plan_rows, rows_html, rows_text
 from geodp.plans import Plan, Ways, asked_budget, check_noise, decided_plan, warn_of
 from geodp.policy import Policy
 from geodp.quantiles import CANDIDATES, QUANTILE, Selection, keys_per_subject, selection
-from geodp.queries import Query
+from geodp.queries import Query, Rows
 from geodp.records import plan_record, sealed
-from geodp.release import Books, check_frame, discreet, draw, finish, place, quiet
+from geodp.release import Books, check_frame, discreetly, draw, finish, place, quiet
 from geodp.slots import slots
 from geodp.wording import people
 
@@ -190,19 +190,27 @@ def _release(
         columns = dict(stored.columns)
         cap = int(columns.pop(_COLUMN)[0])
         return _finished(plan, cap, columns, mode, stored.entry)
-    with quiet(), discreet("placing the rows", mode):
-        rows = place(plan, gdf)
-        lengths = keys_per_subject(rows, plan.layout)
+    with quiet():
+        rows, lengths = discreetly("placing the rows", mode, lambda: _placed(plan, gdf))
     entry = books.pay(retry, reason)
     cap = plan.selection.draw(lengths, mode)
     chosen = plan.option(cap)
-    with quiet(), discreet("tallying the rows", mode, "what was debited stays spent"):
-        exact = chosen.query.tally(rows, chosen.layout, chosen.mechanism, mode.secret)
+
+    def tally() -> dict[str, NDArray[np.int64]]:
+        return chosen.query.tally(rows, chosen.layout, chosen.mechanism, mode.secret)
+
+    with quiet():
+        exact = discreetly("tallying the rows", mode, tally, "what was debited stays spent")
     noisy = draw(chosen, exact, mode)
     with quiet():
         columns = chosen.query.columns(chosen, noisy)
     kept = books.keep(entry, {**columns, _COLUMN: np.array([cap], np.int64)})
     return _finished(plan, cap, columns, mode, kept)
+
+
+def _placed(plan: AutoPlan, gdf: gpd.GeoDataFrame) -> tuple[Rows, NDArray[np.int64]]:
+    rows = place(plan, gdf)
+    return rows, keys_per_subject(rows, plan.layout)
 
 
 def _finished(

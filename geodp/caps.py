@@ -12,7 +12,7 @@ from geodp.plans import warn_of
 from geodp.policy import Policy
 from geodp.quantiles import CANDIDATES, Selection, keys_per_subject, selection
 from geodp.records import sealed
-from geodp.release import Books, check_frame, discreet, place, quiet
+from geodp.release import Books, check_frame, discreetly, place, quiet
 
 if TYPE_CHECKING:
     from geodp.grids import Grid
@@ -175,8 +175,10 @@ def _release(
     stored = books.replay(retry)
     if stored is not None:
         return _result(chosen, int(stored.columns["cap"][0]), mode, stored.entry)
-    with quiet(), discreet("placing the rows", mode):
-        lengths = keys_per_subject(place(chosen.plan, gdf), chosen.plan.layout)
+    with quiet():
+        lengths = discreetly(
+            "placing the rows", mode, lambda: keys_per_subject(place(chosen.plan, gdf), chosen.plan.layout)
+        )
     entry = books.pay(retry, reason)
     cap = chosen.draw(lengths, mode)
     return _result(chosen, cap, mode, books.keep(entry, {"cap": np.array([cap], np.int64)}))

@@ -6,9 +6,9 @@ message holds a value, because whatever rows could trigger would be a fact about
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import geopandas as gpd
 import numpy as np
@@ -31,7 +31,7 @@ __all__ = [
     "Books",
     "check_frame",
     "check_subject",
-    "discreet",
+    "discreetly",
     "draw",
     "finish",
     "place",
@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 Ints = NDArray[np.int64]
+T = TypeVar("T")
 
 
 def release(
@@ -89,9 +90,12 @@ def check_subject(frame: gpd.GeoDataFrame, policy: "Policy") -> None:
 
 def tally(plan: "Plan", gdf: gpd.GeoDataFrame, mode: testing.Mode) -> dict[str, Ints]:
     """Return the exact integers of every quantity, every subject's contribution bounded."""
-    with quiet(), discreet("tallying the rows", mode):
-        rows = place(plan, gdf)
-        return plan.query.tally(rows, plan.layout, plan.mechanism, mode.secret)
+
+    def work() -> dict[str, Ints]:
+        return plan.query.tally(place(plan, gdf), plan.layout, plan.mechanism, mode.secret)
+
+    with quiet():
+        return discreetly("tallying the rows", mode, work)
 
 
 def place(plan: "Plan", gdf: gpd.GeoDataFrame) -> Rows:
@@ -270,23 +274,22 @@ def quiet() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def discreet(stage: str, mode: testing.Mode, outcome: str = "nothing was spent") -> Iterator[None]:
-    """Say where a failure happened and nothing of what the library beneath said about the rows.
+def discreetly(
+    stage: str, mode: testing.Mode, work: Callable[[], T], outcome: str = "nothing was spent"
+) -> T:
+    """Do what touches rows; of a failure say where it happened, and nothing that a library said about the rows.
 
     A release inside ``geodp.testing`` protects nobody, so there the cause is shown.
     """
     if mode.is_test:
-        yield
-        return
+        return work()
     message = f"{stage} failed; {outcome}. gdf.dp.audit() looks at the rows."
     try:
-        yield
+        return work()
     except MemoryError:
         message = f"not enough memory while {stage}; {outcome}."
     except Exception:
         pass
-    else:
-        return
-    # Outside the handler, so that no traceback holds the cause and its values.
+    # Outside every handler (a context manager would be inside one), so that the error has no cause and no
+    # context that could hold values.
     raise GeoDPError(message)

@@ -65,6 +65,8 @@ def exp_bounds(r: Fraction, bits: int) -> tuple[int, int]:
     >>> exp_bounds(Fraction(1), 20), round(math.exp(-1) * 2**20, 2)
     ((385749, 385750), 385749.55)
     """
+    if r == 0:
+        return 1 << bits, 1 << bits
     halvings = math.ceil(2 * r).bit_length()
     work = bits + halvings + 16
     low, high = _series(r / (1 << halvings), work)
