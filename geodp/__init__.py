@@ -12,6 +12,7 @@ from geodp.accounting import Budget, Charge, delta_for
 from geodp.auditing import audit
 from geodp.calls import centroid, heatmap, mean, plan, sum
 from geodp.caps import choose_cap
+from geodp.comparing import compare_plans
 from geodp.composition import compose
 from geodp.errors import (
     BoundsWarning,
@@ -26,14 +27,18 @@ from geodp.errors import (
     PrivacyUnitWarning,
     ReplayWarning,
 )
+from geodp.explaining import explain
+from geodp.exporting import to_geojson
 from geodp.grids import H3, Square
 from geodp.grids.zones import Zones
 from geodp.ledger import Ledger, require_ledger
 from geodp.mechanisms import choose_mechanism
+from geodp.pivoting import pivot
 from geodp.plans import Plan
 from geodp.policy import EACH_ROW, Policy
 from geodp.queries import Centroid, Count, Mean, Sum
 from geodp.records import record
+from geodp.regions import Total, total
 from geodp.together import plan_together, release_together
 
 __all__ = [
@@ -60,17 +65,21 @@ __all__ = [
     "ReplayWarning",
     "Square",
     "Sum",
+    "Total",
     "Zones",
     "__version__",
     "audit",
     "centroid",
     "choose_cap",
     "choose_mechanism",
+    "compare_plans",
     "compose",
     "delta_for",
+    "explain",
     "heatmap",
     "mean",
     "mechanisms",
+    "pivot",
     "plan",
     "plan_together",
     "record",
@@ -78,4 +87,6 @@ __all__ = [
     "require_ledger",
     "sum",
     "testing",
+    "to_geojson",
+    "total",
 ]
