@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from geodp.bounds import Box
 from geodp.grids.base import Domain, Grid
 from geodp.grids.hierarchy import Hierarchy
-from geodp.grids.rings import cut_at_180
 
 if TYPE_CHECKING:
     from geodp.grids.lattice import Floats, Ints
 
 __all__ = ["Whole"]
+
+# Parts of a multipolygon may not share an edge; a hair of 0.1 mm lies between them.
+_HAIR = 1e-9
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class WholeDomain(Domain):
         return np.arange(len(lon), dtype=np.int64), np.zeros(len(lon), np.int64)
 
     def geometry(self) -> NDArray[np.object_]:
-        """Return the box as a polygon, cut at the 180th meridian."""
+        """Return the box, cut at the 180th meridian, no part wider than 180 degrees."""
         return self._outline
 
     def hierarchy(self) -> Hierarchy:
@@ -87,11 +89,20 @@ class WholeDomain(Domain):
 
     @cached_property
     def _outline(self) -> NDArray[np.object_]:
-        box = self.box
-        outline = shapely.box(box.west, box.south, box.east, box.north)
-        if box.is_circle:
-            outline = shapely.box(-180, box.south, 180, box.north)
-        return np.array([cut_at_180(outline) if box.wraps else outline], dtype=object)
+        outline = np.empty(1, dtype=object)
+        outline[0] = _drawn(self.box)
+        return outline
+
+
+def _drawn(box: Box) -> shapely.Geometry:
+    """Return the box cut at the 180th meridian, and in the middle of what is wider than 180 degrees."""
+    arcs = [(box.west, min(box.east, 180.0)), *([(-180.0, box.east_end)] if box.wraps else [])]
+    pieces = []
+    for west, east in arcs:
+        middle = (west + east) / 2
+        halves = [(west, middle), (middle + _HAIR, east)] if east - west > 180 else [(west, east)]
+        pieces += [shapely.box(start, box.south, end, box.north) for start, end in halves]
+    return pieces[0] if len(pieces) == 1 else shapely.MultiPolygon(pieces)
 
 
 @lru_cache(maxsize=32)

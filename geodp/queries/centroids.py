@@ -4,14 +4,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from geodp.bounds import wrap
 from geodp.estimators import estimate, to_integers
 from geodp.estimators.ratios import fieller, shrunk_ratio
 from geodp.exact import whole
@@ -31,7 +30,12 @@ __all__ = ["Centroid", "Frames", "frames"]
 
 _J = 20
 _UNIT = 1 << _J
-_METRES_PER_DEGREE = 111_195.08
+# Metres on the ground are never more: the ellipsoid is flattest, and its degrees longest, at the poles.
+_METRES_PER_DEGREE = 111_694.0
+_FARTHEST = 20_004_000.0
+_NARROWEST = 1e-3
+# Halves of what runs around a pole are drawn a hair apart.
+_HAIR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class Centroid(Query):
         step = Fraction(1, _UNIT)
         if self.n is not None:
             return (Quantity("place", 2 * n_keys, places, step),)
-        of_place, of_count = shares(mechanism)
+        of_place, of_count = shares(mechanism, axes=2)
         norms = counts(policy.cap, policy.rows_per_cell, n_keys, policy.neighboring)
         return (
             Quantity("count", n_keys, norms, share=of_count),
@@ -125,10 +129,10 @@ class Centroid(Query):
             )
 
     def _norms(self, layout: Layout) -> Norms:
-        """A subject adds at most c' vectors of length m: L2² = m²c', and L1 at most sqrt(2) times that of one."""
+        """A subject adds at most c' vectors of length m: L2² = m²c', and L1 is c'm times that of a diagonal."""
         policy = layout.policy
         keys = min(policy.cap, layout.n_keys)
-        l1 = keys * policy.rows_per_cell * (math.isqrt(2 * _UNIT**2) + 1)
+        l1 = keys * policy.rows_per_cell * math.isqrt(2 * _UNIT**2)
         l2_squared = keys * policy.rows_per_cell**2 * _UNIT**2
         twice = 2 if policy.neighboring == "replace_one" else 1
         return Norms(Fraction(twice * l1), Fraction(twice**2 * l2_squared))
@@ -155,18 +159,24 @@ class Centroid(Query):
         assert self.n is not None
         (place,) = plan.measurements
         ratios = np.clip(places / (_UNIT * self.n), -1, 1)
-        reach = np.full(places.shape, place.law.halfwidth(0.975) / (_UNIT * self.n))
+        # And a step for the rounding of records.
+        reach = np.full(places.shape, (place.law.halfwidth(0.975) / self.n + 1) / _UNIT)
         return ratios, reach, {}
 
     def _on_the_ground(self, plan: "Plan", ratios: Floats, reach: Floats) -> dict[str, NDArray[Any]]:
+        """Return places within their boxes, and the metres that ``reach`` is at most, there and on the way."""
         local = frames(plan.layout.domain).repeated(plan.layout.n_slots)
-        east = ratios[:, 0] * local.radius / local.shrink
-        north = ratios[:, 1] * local.radius
-        lon = local.lon + np.clip(east, -local.width / 2, local.width / 2)
-        lat = local.lat + np.clip(north, -local.height / 2, local.height / 2)
-        metres = np.hypot(reach[:, 0], reach[:, 1]) * local.radius * _METRES_PER_DEGREE
-        whole_box = 2 * local.radius * _METRES_PER_DEGREE
-        return {"lon": wrap(lon), "lat": lat, "error_m": np.minimum(metres, whole_box)}
+        lon = np.clip(local.lon + ratios[:, 0] * local.radius / local.shrink, local.west, local.east)
+        lat = np.clip(local.lat + ratios[:, 1] * local.radius, local.south, local.north)
+        north = np.minimum(reach[:, 1] * local.radius, np.maximum(lat - local.south, local.north - lat))
+        east = np.minimum(
+            reach[:, 0] * local.radius / local.shrink, np.maximum(lon - local.west, local.east - lon)
+        )
+        south_end, north_end = np.maximum(lat - north, local.south), np.minimum(lat + north, local.north)
+        widest = np.cos(np.radians(np.maximum(0, np.maximum(south_end, -north_end))))
+        metres = np.hypot(east * widest, north) * _METRES_PER_DEGREE
+        turned = np.where(lon > 180, np.minimum(lon - 360, local.end), lon)
+        return {"lon": turned, "lat": lat, "error_m": np.minimum(metres, _FARTHEST)}
 
 
 @dataclass(frozen=True)
@@ -175,66 +185,92 @@ class Frames:
 
     Attributes
     ----------
-    lon, lat : float64 arrays
-        Middle of the box.
-    width, height : float64 arrays
-        Extent in degrees of longitude and latitude.
-    shrink : float64 array
-        Cosine of the middle latitude.
-    radius : float64 array
-        Half-diagonal, in degrees of latitude.
+    west, south, east, north : float64 arrays
+        The box in degrees; east is above 180 where the cell crosses the 180th meridian.
+    end : float64 array
+        ``east`` in [-180, 180], as the outline has it.
     """
 
-    lon: Floats
-    lat: Floats
-    width: Floats
-    height: Floats
-    shrink: Floats
-    radius: Floats
+    west: Floats
+    south: Floats
+    east: Floats
+    north: Floats
+    end: Floats
+
+    @cached_property
+    def lon(self) -> Floats:
+        """Middle of the box, in degrees east."""
+        return (self.west + self.east) / 2
+
+    @cached_property
+    def lat(self) -> Floats:
+        """Middle of the box, in degrees north."""
+        return (self.south + self.north) / 2
+
+    @cached_property
+    def width(self) -> Floats:
+        """Degrees of longitude."""
+        return self.east - self.west
+
+    @cached_property
+    def height(self) -> Floats:
+        """Degrees of latitude."""
+        return self.north - self.south
+
+    @cached_property
+    def shrink(self) -> Floats:
+        """Length of a degree of longitude in the middle, in degrees of latitude."""
+        return np.maximum(np.cos(np.radians(self.lat)), _NARROWEST)
+
+    @cached_property
+    def radius(self) -> Floats:
+        """Half-diagonal, in degrees of latitude."""
+        return np.maximum(np.hypot(self.width * self.shrink, self.height) / 2, 1e-12)
 
     def repeated(self, times: int) -> "Frames":
         """Return every cell's frame ``times`` times, for its slots."""
-        return Frames(
-            *(
-                np.repeat(part, times)
-                for part in (self.lon, self.lat, self.width, self.height, self.shrink, self.radius)
-            )
-        )
+        box = (self.west, self.south, self.east, self.north, self.end)
+        return Frames(*(np.repeat(side, times) for side in box))
 
 
 @lru_cache(maxsize=4)
 def frames(domain: "Domain") -> Frames:
-    """Return the local plane of each cell, right across the 180th meridian."""
-    outlines = domain.geometry()
-    west, south, east, north = shapely.bounds(outlines).T
-    torn = east - west > 180
-    if torn.any():
-        west[torn], south[torn], east[torn], north[torn] = shapely.bounds(_joined(outlines[torn])).T
-    width, height = east - west, north - south
-    lon, lat = (west + east) / 2, (south + north) / 2
-    shrink = np.maximum(np.cos(np.radians(lat)), 1e-3)
-    radius = np.maximum(np.hypot(width * shrink, height) / 2, 1e-12)
-    return Frames(lon, lat, width, height, shrink, radius)
+    """Return the local plane of each cell: the narrowest box around its parts, right across 180."""
+    parts, owner = shapely.get_parts(domain.geometry(), return_index=True)
+    west, south, east, north = shapely.bounds(parts).T
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    box = Frames(
+        np.minimum.reduceat(west, first),
+        np.minimum.reduceat(south, first),
+        np.maximum.reduceat(east, first),
+        np.maximum.reduceat(north, first),
+        np.maximum.reduceat(east, first),
+    )
+    last = np.append(first[1:], len(parts))
+    for cell in np.flatnonzero(box.east - box.west > 180):
+        mine = slice(first[cell], last[cell])
+        box.west[cell], box.east[cell], box.end[cell] = _narrowest(west[mine], east[mine])
+    return box
 
 
-def _joined(outlines: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Move the western hemisphere east of 180, where cut pieces meet again."""
-
-    def move(xy: Floats) -> Floats:
-        return np.column_stack([np.where(xy[:, 0] < 0, xy[:, 0] + 360, xy[:, 0]), xy[:, 1]])
-
-    around = np.ptp(shapely.bounds(outlines)[:, [0, 2]], axis=1) >= 360
-    joined = shapely.transform(outlines, move)
-    whole_circle = shapely.bounds(joined)[:, 2] - shapely.bounds(joined)[:, 0] > 180
-    return np.where(around & whole_circle, outlines, joined)
+def _narrowest(west: Floats, east: Floats) -> tuple[float, float, float]:
+    """Return the shortest arc that holds all arcs: the circle without the widest gap between them."""
+    order = np.argsort(west)
+    west, east = west[order], np.maximum.accumulate(east[order])
+    gaps = np.append(west[1:], west[0] + 360) - east
+    widest = int(np.argmax(gaps))
+    if gaps[widest] < _HAIR:
+        return -180.0, 180.0, 180.0
+    if widest == len(west) - 1:
+        return float(west[0]), float(east[-1]), float(east[-1])
+    return float(west[widest + 1]), float(east[widest]) + 360, float(east[widest])
 
 
 def _within_unit(steps: Ints) -> Ints:
     """Hold every vector at length 1: rounding to the box's corner may miss it by a last bit."""
-    squared = (steps**2).sum(axis=1)
-    over = squared > _UNIT**2
+    over = (steps**2).sum(axis=1) > _UNIT**2
     if over.any():
-        factor = _UNIT / (np.sqrt(squared[over].astype(np.float64)) + 1)
+        length = np.sqrt((steps[over] ** 2).sum(axis=1).astype(np.float64)) + 1
         steps = steps.copy()
-        steps[over] = np.trunc(steps[over] * factor[:, None]).astype(np.int64)
+        steps[over] = np.trunc(steps[over] * (_UNIT / length)[:, None]).astype(np.int64)
     return steps

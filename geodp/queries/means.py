@@ -118,9 +118,10 @@ class Mean(Query):
         mean = shrunk_ratio(centred, measured, smooth, s.law.std * float(s.quantity.step), n.law.std, half)
         lower, upper = fieller(noisy["sum"], measured, s.law, n.law, float(s.quantity.step), half)
         return {
-            "mean": np.clip(middle + mean, float(self.low), float(self.high)),
-            "lower": np.clip(middle + lower, float(self.low), float(self.high)),
-            "upper": np.clip(middle + upper, float(self.low), float(self.high)),
+            # Drawn towards the others no further than the cell's own measurement allows.
+            "mean": self._within(middle + np.clip(mean, lower, upper)),
+            "lower": self._within(middle + lower),
+            "upper": self._within(middle + upper),
             "count": to_integers(smooth, plan.layout.hierarchy().order),
             "noisy_sum": centred + middle * measured,
             "noisy_count": measured,
@@ -141,15 +142,25 @@ class Mean(Query):
             "value_bounds": [plain(self.low), plain(self.high)],
         }
 
+    def _within(self, values: Floats) -> Floats:
+        return np.clip(values, float(self.low), float(self.high))
 
-def shares(mechanism: str) -> tuple[Fraction, Fraction]:
+
+def shares(mechanism: str, axes: int = 1) -> tuple[Fraction, Fraction]:
     """Return the parts of the budget for the centred sum and for the count.
 
-    The variance of S/N at n subjects is ``(var_S + r² var_N) / n²`` with r the centred mean, of which
-    nothing is known but that it lies in [-h, h]: r² is h²/3 on average. With noise in proportion to
-    sensitivities h and 1, that is minimal where the sum's share is sqrt(3) times the count's under
-    Gaussian noise (shares of 1/sigma²), and 3^(1/3) times under Laplace noise (shares of eps).
+    The variance of S/N at n subjects is ``(var_S + |r|² var_N) / n²`` with r the centred mean, of which
+    nothing is known but that it lies in its bounds: |r|² is h²/3 on average, along a line of half-length h
+    as well as over a square of half-diagonal h. Noise goes with the sensitivities: 1 for the count; for a
+    sum of d ``axes`` h in L2, and h·sqrt(d) in L1. So with a the sum's share, Laplace noise (shares of eps)
+    costs ``d²/a² + (1/3)/(1 - a)²``, least at a/(1 - a) = (3d²)^(1/3); Gaussian noise (shares of 1/sigma²)
+    costs ``d/a + (1/3)/(1 - a)``, least at sqrt(3d).
+
+    Examples
+    --------
+    >>> shares("laplace"), shares("gaussian", axes=2)
+    ((Fraction(59, 100), Fraction(41, 100)), (Fraction(71, 100), Fraction(29, 100)))
     """
-    ratio = 3 ** (1 / 2) if mechanism == "gaussian" else 3 ** (1 / 3)
-    of_sum = Fraction(math.floor(1000 * ratio / (1 + ratio)), 1000)
+    ratio = math.sqrt(3 * axes) if mechanism == "gaussian" else (3 * axes**2) ** (1 / 3)
+    of_sum = Fraction(round(100 * ratio / (1 + ratio)), 100)
     return of_sum, 1 - of_sum

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Sum", "chosen_pairs", "parse_value_bounds"]
 
+# Within these, squares of values and of counts times values are finite doubles.
+_LARGEST, _NARROWEST = Fraction(10**100), Fraction(1, 10**100)
+_SMALLEST_CLIP = Fraction(1, 2**20)
+
 
 @dataclass(frozen=True)
 class Sum(Query):
@@ -60,6 +64,10 @@ class Sum(Query):
             object.__setattr__(self, name, value)
         if not isinstance(self.column, str):
             raise TypeError(f"column must be the name of a column, got {type(self.column).__name__}.")
+        if clip is not None and clip < self.largest * _SMALLEST_CLIP:
+            raise ValueError(
+                f"clip={plain(clip)} is less than a millionth of value_bounds; narrow value_bounds first."
+            )
 
     @property
     def reads(self) -> str:
@@ -73,8 +81,8 @@ class Sum(Query):
 
     @property
     def j(self) -> int:
-        """The lattice step is 2**-j."""
-        return exponent(self.largest if self.clip is None else self.clip)
+        """The lattice step is 2**-j: at least 2**20 steps to the clip and to the largest record."""
+        return exponent(self.largest if self.clip is None else min(self.clip, self.largest))
 
     def quantities(self, layout: Layout, mechanism: str) -> tuple[Quantity, ...]:
         """Return the one vector of sums."""
@@ -100,11 +108,8 @@ class Sum(Query):
         measured = noisy["sum"]
         step = float(measurement.quantity.step)
         lower, upper = interval(measured, measurement.law.halfwidth(0.95))
-        shown = measured.astype(np.float64)
-        if self.low >= 0:
-            shown = estimate(measured, measurement.law, plan.estimator, plan.layout.hierarchy())
         return {
-            "sum": shown * step,
+            "sum": self._shown(plan, measured) * step,
             "noisy_sum": measured * step,
             "lower": lower * step,
             "upper": upper * step,
@@ -126,6 +131,16 @@ class Sum(Query):
             "value_bounds": [plain(self.low), plain(self.high)],
             "clip": None if self.clip is None else plain(self.clip),
         }
+
+    def _shown(self, plan: "Plan", measured: Ints) -> Floats:
+        """Estimate sums that have one sign; what can be of either sign is shown as measured."""
+        (measurement,) = plan.measurements
+        sign = 1 if self.low >= 0 else -1
+        if sign < 0 < self.high:
+            return measured.astype(np.float64)
+        found = estimate(sign * measured, measurement.law, plan.estimator, plan.layout.hierarchy())
+        # A sum of nothing is 0 and not -0.
+        return sign * found + 0.0
 
     def _norms(self, layout: Layout, mechanism: str) -> Norms:
         """Take the cap's bound, and the clip's where that is smaller."""
@@ -164,7 +179,7 @@ def parse_value_bounds(value_bounds: object) -> tuple[Fraction, Fraction]:
     TypeError
         An array, a Series or an Index: those come out of frames.
     ValueError
-        Not two numbers, or low not below high.
+        Not two numbers, low not below high, beyond 1e100 or nearer to each other than 1e-100.
     """
     if isinstance(value_bounds, np.ndarray | pd.Series | pd.Index):
         raise TypeError(
@@ -176,6 +191,10 @@ def parse_value_bounds(value_bounds: object) -> tuple[Fraction, Fraction]:
     low, high = (exact(value, "value_bounds") for value in value_bounds)
     if not low < high:
         raise ValueError(f"value_bounds must have low below high, got {value_bounds!r}.")
+    if max(-low, high) > _LARGEST or high - low < _NARROWEST:
+        raise ValueError(
+            f"value_bounds must lie within ±1e100 and 1e-100 apart, got {value_bounds!r}. Use another unit."
+        )
     return low, high
 
 
