@@ -20,12 +20,16 @@ Rectangle = tuple[float, float, float, float]
 
 @dataclass(frozen=True, eq=False)
 class Arcs:
-    """True outlines of some cells: polygons of short steps along great circles, and their boxes."""
+    """True outlines of some cells: polygons of short steps along great circles, and their boxes.
+
+    ``slack`` and ``rise`` bound, in degrees of longitude and latitude, what the steps may still bow.
+    """
 
     shapes: NDArray[np.object_]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     slack: NDArray[np.float64]
+    rise: NDArray[np.float64]
 
     @classmethod
     def of(cls, coords: NDArray[np.float64], sizes: NDArray[np.int64], steps: int) -> "Arcs":
@@ -49,18 +53,21 @@ class Arcs:
         rings = shapely.linearrings(path, indices=np.repeat(np.arange(len(sizes)), sizes * steps))
         shapes = np.asarray(shapely.polygons(rings), dtype=object)
         low, high = np.minimum.reduceat(path, starts * steps), np.maximum.reduceat(path, starts * steps)
-        slack = _slack(np.maximum.reduceat(arcs, starts) / steps, np.maximum(-low[:, 1], high[:, 1]))
+        step = np.maximum.reduceat(arcs, starts) / steps
+        slack = _slack(step, np.maximum(-low[:, 1], high[:, 1]))
+        # No place on a step is farther than half of it from one of its ends, in latitude neither.
+        rise = np.minimum(slack, np.degrees(step) / 2.0 + 1e-9)
         for wide in np.flatnonzero(high[:, 0] - low[:, 0] > 180.0):
             shapes[wide] = shapely.Polygon(unroll(shapely.get_coordinates(shapes[wide])[:-1])[0])
             low[wide, 0], low[wide, 1], high[wide, 0], high[wide, 1] = shapes[wide].bounds
-        return cls(shapes, low, high, slack)
+        return cls(shapes, low, high, slack, rise)
 
     def touch(self, rectangle: Rectangle) -> NDArray[np.bool_]:
         """Tell which cells touch a rectangle of at most 90° of longitude; in doubt they do."""
         west, south, east, north = rectangle
         turn = 360.0 * np.rint(((west + east) - (self.low[:, 0] + self.high[:, 0])) / 720.0)
-        box = np.column_stack([west - turn - self.slack, south - self.slack])
-        top = np.column_stack([east - turn + self.slack, north + self.slack])
+        box = np.column_stack([west - turn - self.slack, south - self.rise])
+        top = np.column_stack([east - turn + self.slack, north + self.rise])
         near: NDArray[np.bool_] = np.all((box <= self.high) & (top >= self.low), axis=1)
         some = np.flatnonzero(near)
         near[some] = shapely.intersects(self.shapes[some], shapely.box(*box[some].T, *top[some].T))

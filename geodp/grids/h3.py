@@ -219,16 +219,32 @@ def _complete(resolution: int, box: Box) -> Cells:
     border = [(west, lat, east, lat) for west, _, east, _ in strips for lat in (box.south, box.north)]
     border += [(lon, box.south, lon, box.north) for strip in strips for lon in (strip[0], strip[2])]
     known = distinct([*inner, _sampled(resolution, border)])
-    near = distinct(_children_of_all(0)) if resolution == 0 else _around(resolution, border)
+    near = distinct([_around(resolution, border), _by_the_poles(resolution, box)])
     # By the border the outline alone decides, so that a cell can be told to belong without a list.
     return distinct([known[~is_in(known, near)], *_meeting(resolution, box, near, known)])
 
 
+def _by_the_poles(resolution: int, box: Box) -> Cells:
+    """Return the cells about a pole that the outline may leave in doubt; all cells of resolution 0."""
+    if resolution == 0:
+        return distinct(_children_of_all(0))
+    found = [np.empty(0, dtype=np.uint64)]
+    for lat in (-90.0, 90.0):
+        if _is_polar(resolution, box):
+            pole = h3.latlng_to_cell(lat, 0.0, resolution)
+            found.append(np.fromiter(h3.grid_disk(pole, 4), dtype=np.uint64))
+    return distinct(found)
+
+
+def _is_polar(resolution: int, box: Box) -> bool:
+    return max(-box.south, box.north) > _POLAR - 4.0 * math.degrees(_edge_km(resolution) / _RADIUS_KM)
+
+
 def _meeting(resolution: int, box: Box, near: Cells, known: Cells) -> list[Cells]:
-    """Return the cells of ``near`` that touch the box; about a pole, where tests are in doubt, all there are."""
+    """Return the cells of ``near`` that touch the box; by a pole also those next to them, and so on."""
     strips = _strips(box)
     met = [near[_meets(resolution, near, strips)]]
-    while max(-box.south, box.north) > _POLAR and len(met[-1]):
+    while _is_polar(resolution, box) and len(met[-1]):
         seen = distinct([near, known])
         near = distinct([np.fromiter(_discs(met[-1]), dtype=np.uint64), near])
         fresh = near[~is_in(near, seen)]
