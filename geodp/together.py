@@ -109,7 +109,7 @@ class JointPlan:
         return {
             "version": __version__,
             "query": "together",
-            "counted": f"{len(self.parts)} views of one population",
+            "counted": f"{_views(self)} of one population",
             "unit": bounded(policy.unit, 200),
             "neighboring": policy.neighboring,
             "population": policy.population,
@@ -375,12 +375,16 @@ def _of_view(part: Plan) -> dict[str, Any]:
     return {name: value for name, value in plan_record(part).items() if name not in (*shared, *more)}
 
 
+def _views(joint: JointPlan) -> str:
+    return "1 view" if len(joint.parts) == 1 else f"{len(joint.parts)} views"
+
+
 def _page(joint: JointPlan) -> list[tuple[str, ...]]:
     policy, charge = joint.policy, joint.charge
     change = "more or less" if policy.neighboring == "add_remove_one" else "exchanged for another"
     who = "single rows, not people" if policy.by_row else f"one {shown(policy.unit)} {change}"
     page: list[tuple[str, ...]] = [
-        ("", f"Joint plan: {len(joint.parts)} views of one population; reads no data"),
+        ("", f"Joint plan: {_views(joint)} of one population; reads no data"),
         ("protects", f"{who}, in all views together"),
         ("asked", f"eps {plain(joint.eps):g}, delta {plain(joint.delta):g}"),
         ("spends", f"eps {plain(charge.eps):g}, delta {plain(charge.delta):g}, once for all"),
