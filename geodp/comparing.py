@@ -197,4 +197,4 @@ def _readable(plan: Plan, cells_each: float) -> float | None:
     if plan.policy.population is None or leading.name != "count":
         return None
     mean = plan.policy.population * cells_each / leading.quantity.size
-    return math.exp(-leading.law.halfwidth("0.95") / mean)
+    return math.exp(-leading.law.halfwidth("0.95") * float(leading.quantity.step) / mean)

@@ -20,6 +20,7 @@ from geodp.wording import at_most, cell_words, figure, shown
 __all__ = ["Explanation", "explain"]
 
 _WIDTH = 100
+_RESCALED = " The map is scaled to a total without the cap, which was measured too; the measurement is not."
 _LAWS = {"laplace": "discrete Laplace noise", "gaussian": "rounded Gaussian noise"}
 
 
@@ -173,18 +174,17 @@ def _limits(facts: Mapping[str, Any]) -> str:
     cells = at_most(cap) if not facts.get("by") else f"{cap:,} of the cells and slots"
     each = "once in each" if rows == 1 else f"with at most {rows:,} rows in each"
     kept = "" if facts["unit"] == "row" else f" A {unit} in more of them keeps a secret random choice."
+    first = f"A {unit} counts in at most {cells}, {each}"
     if facts.get("contribution") == "weighted":
-        kept = f" A {unit} in more of them counts less in each."
+        first = f"A {unit} counts in all its cells, but in more than {cap:,} at smaller weights, {each}"
+        kept = ""
     value = ""
     if "value_bounds" in facts:
         low, high = facts["value_bounds"]
         value = f" Values are cut to {low:g} ... {high:g} first."
         clip = facts.get("clip")
         value += f" One {unit}'s values together are cut to a norm of {clip:g}." if clip else ""
-    return (
-        f"A {unit} counts in at most {cells}, {each}; the code enforces it, and the noise is made for it.{kept}"
-        f"{value}{_edges(facts)}"
-    )
+    return f"{first}; the code enforces it, and the noise is made for it.{kept}{value}{_edges(facts)}"
 
 
 def _edges(facts: Mapping[str, Any]) -> str:
@@ -202,12 +202,19 @@ def _noise(facts: Mapping[str, Any]) -> str:
         law, step = law_of_measurement(part), float(Fraction(part["step"]))
         reach, unit = law.halfwidth("0.95") * step, _unit(facts, part["name"])
         parts.append(
-            f"{_LAWS[part['mechanism']]} on every {part['name']}, standard deviation {figure(law.std * step)}{unit}, "
-            f"within {figure(reach)}{unit} in 95 % of the cells"
+            f"{_LAWS[part['mechanism']]} on {_what(part['name'])}, standard deviation {figure(law.std * step)}{unit}, "
+            f"within {figure(reach)}{unit} in 95 % of all draws"
         )
     because = facts.get("because")
     why = f" Chosen: {because}" if because and facts.get("mechanism_asked") == "auto" else ""
     return f"{'; and '.join(parts)}.{why if why.endswith('.') or not why else why + '.'}"
+
+
+def _what(name: str) -> str:
+    """Return what was measured: ``"count"`` is every count, ``"blocks 1"`` the totals of coarse blocks."""
+    if name.startswith("blocks "):
+        return f"every total of coarse blocks (level {name.removeprefix('blocks ')})"
+    return {"total": "the total", "kept": "the kept total"}.get(name, f"every {name}")
 
 
 def _unit(facts: Mapping[str, Any], name: str) -> str:
@@ -221,6 +228,9 @@ def _estimates(facts: Mapping[str, Any]) -> str:
         "count": "The column count is made for looking at: computed from the noisy numbers alone "
         f"(estimator {facts['estimator']}), which costs nothing. noisy_count is the measurement: it can be "
         "negative, is right on average, and is the one to add up. lower and upper hold the noise in 95 % of cells.",
+        "weighted_count": "The column weighted_count is made for looking at. noisy_weighted_count is the "
+        "measurement: it can be negative, is right on average, and is the one to add up. lower and upper hold the "
+        "noise in 95 % of cells.",
         "sum": "The column sum is made for looking at. noisy_sum is the measurement: it can be negative, is right "
         "on average, and is the one to add up. lower and upper hold the noise in 95 % of cells.",
         "mean": "The column mean comes from a noisy sum and a noisy count; where there are few records it leans "
@@ -228,7 +238,8 @@ def _estimates(facts: Mapping[str, Any]) -> str:
         "centroid": "Each point is a noisy mean place, drawn towards the middle of its cell where there are few "
         "records; error_m holds the noise in 95 % of cells.",
     }
-    return shows.get(facts["query"], "All columns are computed from the noisy numbers alone.")
+    text = shows.get(facts["query"], "All columns are computed from the noisy numbers alone.")
+    return text + (_RESCALED if any(part["name"] == "total" for part in facts["measurements"]) else "")
 
 
 def _open(facts: Mapping[str, Any]) -> str:
@@ -284,6 +295,11 @@ def _ledger(part: Mapping[str, Any] | None) -> list[tuple[str, str]]:
         text += (
             f"With it, eps {spent['eps']:.4g} and delta {spent.get('delta', 0):.3g} are spent of a ceiling of eps "
             f"{ceiling['eps']:.4g}, delta {ceiling.get('delta', 0):.3g}, which no release can pass."
+        )
+    if "metric_spent" in part:
+        text += (
+            f"With it, all points noted there together cost one subject up to "
+            f"{part['metric_spent']['eps_per_km']:.4g} per km; nothing was taken from its eps and delta."
         )
     for name in ("control", "reason"):
         text += f" {name.capitalize()}: {shown(str(part[name]), 300)}." if part.get(name) else ""

@@ -95,6 +95,8 @@ def reason(plan: "Plan") -> str:
         return "no delta was authorised." if plan.delta == 0 else "the only one whose scale fits."
     if plan.budget is not None:
         return "it costs less rho, which a series adds up."
+    if plan.policy.contribution == "weighted" and plan.ways.mechanism == "auto":
+        return "the weights are made for it."
     if choice.named:
         return "named; " + _difference(choice.laplace, choice.gaussian)
     what = "std" if choice.criterion == "std" else "worst error"
@@ -112,8 +114,8 @@ def noise_share(plan: "Plan", cells_each: float = 1) -> float | None:
     counted = next((m for m in plan.measurements if m.name == "count"), None)
     if plan.policy.population is None or counted is None:
         return None
-    total = float(plan.policy.population) * cells_each
-    return expected_error(counted.law, counted.quantity.size, total)
+    steps = float(plan.policy.population * Fraction(cells_each) / counted.quantity.step)
+    return expected_error(counted.law, counted.quantity.size, steps)
 
 
 def mostly_noise(plan: "Plan") -> str | None:
@@ -146,6 +148,7 @@ def _counted(plan: "Plan") -> str:
     unit, column = shown(plan.policy.unit, 30), shown(plan.query.reads or "", 30)
     words = {
         "count": "rows" if plan.policy.by_row else f"distinct {unit}s",
+        "weighted_count": f"weighted {unit}s",
         "sum": f"sum of {column}",
         "mean": f"mean of {column}",
         "centroid": f"mean place of {unit}s",
@@ -163,9 +166,11 @@ def _protects(plan: "Plan") -> str:
         rows = f"at most {policy.rows_per_cell:,} rows in each"
     else:
         rows = "once in each" + (" (not trips)" if plan.query.word == "count" else "")
-    cells = at_most(policy.cap, "cell and slot" if plan.slots.names else "cell")
-    if plan.slots.names and policy.cap > 1:
-        cells = f"{policy.cap:,} cells and slots"
+    if policy.contribution == "weighted":
+        return f"one {unit} {change}; a {unit} in more than {policy.cap:,} cells counts less in each"
+    cells = at_most(policy.cap)
+    if plan.slots.names:
+        cells = f"{policy.cap:,} of the cells and slots"
     return f"one {unit} {change}; a {unit} counts in at most {cells}, {rows}"
 
 
@@ -230,8 +235,8 @@ def _of_what(plan: "Plan") -> str:
     leading = plan.measurements[0]
     if plan.query.word == "sum":
         return f"in {shown(plan.query.reads or '', 15)}"
-    if leading.quantity.step != 1:
-        return f"of the {leading.name}"
+    if leading.name == "place":
+        return "of the place"
     return f"of the {leading.name}" if len(plan.measurements) > 1 else ""
 
 
@@ -292,7 +297,7 @@ def _readable(plan: "Plan") -> list[Row]:
     leading = plan.measurements[0]
     size, step = leading.quantity.size, float(leading.quantity.step)
     h = leading.law.halfwidth("0.95")
-    unit = "" if step == 1 else f" {shown(plan.query.reads or '', 15)}"
+    unit = f" {shown(plan.query.reads, 15)}" if plan.query.reads else ""
     passing = float(leading.law.sf(h)) * size
     by_chance = f"; about {passing:,.0f} empty cells will pass that by chance" if passing >= 0.5 else ""
     safe = leading.law.quantile_sf("0.05", size)

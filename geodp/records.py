@@ -49,6 +49,7 @@ _MOST_BYTES = 1900  # with the noise and the seal below 2 kB
 _LIBRARIES = ("geopandas", "h3", "numpy", "pandas", "shapely")
 _RELEASED: Mapping[str, Mapping[str, str]] = {
     "count": {"int64": "count noisy_count lower upper", "float64": "estimate"},
+    "weighted_count": {"int64": "weighted_count", "float64": "estimate noisy_weighted_count lower upper"},
     "sum": {"float64": "sum noisy_sum lower upper"},
     "mean": {"float64": "mean lower upper noisy_sum", "int64": "count noisy_count"},
     "centroid": {"float64": "lon lat error_m", "int64": "count noisy_count"},
@@ -225,8 +226,8 @@ def _by(plan: "Plan") -> dict[str, Any]:
 
 def _columns(plan: "Plan") -> dict[str, list[str]] | None:
     """Return the released columns by dtype; None for a kind that is not written down here."""
-    ways, found = plan.ways, _RELEASED.get(plan.query.word)
-    if found is None or (plan.policy.contribution, ways.strategy, ways.cells) != ("sample", "flat", "all"):
+    found = _RELEASED.get(plan.query.word)
+    if found is None or plan.ways.cells != "all":
         return None
     columns = {dtype: names.split() for dtype, names in found.items()}
     if getattr(plan.query, "n", None) is not None:
@@ -388,10 +389,9 @@ def _rows_problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
 
 def _numbers_problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
     """Hold the interval against the noise: sums, differences and multiples of releases do not fit it."""
-    measured = {"count": "noisy_count", "sum": "noisy_sum"}.get(facts["query"])
-    if measured is None or facts["columns"] is None:
+    if facts["query"] not in ("count", "weighted_count", "sum") or facts["columns"] is None:
         return None
-    (leading,) = facts["measurements"]
+    measured, leading = f"noisy_{facts['query']}", facts["measurements"][0]
     top, bottom = leading["step"].split("/") if "/" in leading["step"] else (leading["step"], 1)
     reach = law_of_measurement(leading).halfwidth("0.95") * int(top) / int(bottom)
     values = frame[measured].to_numpy(np.float64)
@@ -404,6 +404,8 @@ def _numbers_problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | Non
 
 def _points_problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
     """Moved points are row by row, under a fresh index, with nothing but the columns that were kept."""
+    if facts["seal"] != _seal(facts):
+        return "its record was changed"
     kept = facts["keep"]
     names = [str(name) for name, dtype in frame.dtypes.items() if str(dtype) != "geometry"]
     if isinstance(kept, list) and [name for name in names if name != "geometry"] != kept:
