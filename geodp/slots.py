@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from geodp.names import TAKEN_NAMES
+
 __all__ = ["Slots", "slots"]
 
 _MAX_SLOTS = 100_000
@@ -105,6 +107,10 @@ def slots(by: object) -> Slots:
 def _name(name: object) -> str:
     if not isinstance(name, str):
         raise TypeError(f"by must be keyed by column names, got {name!r}.")
+    if name.casefold() in TAKEN_NAMES:
+        raise ValueError(
+            f"by names a column {name!r}, which is called like a column of the result; rename it."
+        )
     return name
 
 

@@ -55,6 +55,7 @@ def test_the_cap_runs_over_cell_and_slot(trips):
         ({"hour": itertools.count()}, TypeError, "must list"),
         ({"hour": "24"}, TypeError, "public and typed"),
         ({3: [1]}, TypeError, "column names"),
+        ({"Count": [1]}, ValueError, "column of the result"),
         (["hour"], TypeError, "by must name"),
         ({}, TypeError, "by must name"),
         ({"hour": range(200_000)}, ValueError, "more than"),

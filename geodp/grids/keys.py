@@ -10,14 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from geodp.names import TAKEN_NAMES
+
 __all__ = ["key_digest", "public_order", "zone_keys"]
 
-# Columns of a result in any query; files such as GeoPackage do not tell upper from lower case.
-_TAKEN = {
-    *("geometry", "count", "noisy_count", "estimate", "lower", "upper", "edge", "n", "level", "geodp"),
-    *("sum", "noisy_sum", "mean", "noisy_mean", "weighted_count", "noisy_weighted_count"),
-    *("centroid", "error_m", "share", "total", "noisy_total"),
-}
 _LASTING = (
     *(str, bool, int, float, np.generic, decimal.Decimal),
     *(datetime.date, datetime.timedelta, uuid.UUID),
@@ -121,7 +117,7 @@ def _column(frame: pd.DataFrame, key: str | None) -> pd.Index:
 def _check_name(name: object) -> None:
     if not isinstance(name, str):
         raise TypeError(f"the key's name must be a string, got {type(name).__name__}; rename the index.")
-    if name.casefold() in _TAKEN:
+    if name.casefold() in TAKEN_NAMES:
         raise ValueError(f"zone key {name!r} is called like a column of the result; rename it.")
     if name.casefold() == "fid":
         raise ValueError(
