@@ -192,7 +192,7 @@ def _left_out(plan: Plan, frame: gpd.GeoDataFrame, who: Ints, value: str | None)
 def _numbers(frame: gpd.GeoDataFrame) -> Bools:
     """Mark the points whose coordinates are numbers, wherever they lie."""
     points = np.asarray(frame.geometry.array).copy()
-    points[shapely.get_type_id(points) != shapely.GeometryType.POINT] = None
+    points[(shapely.get_type_id(points) != shapely.GeometryType.POINT) | shapely.is_empty(points)] = None
     found: Bools = np.isfinite(shapely.get_x(points)) & np.isfinite(shapely.get_y(points))
     return found
 

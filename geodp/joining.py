@@ -159,7 +159,7 @@ def pinned_plans(
 def _decided(plans: Sequence[Plan], shares: Sequence[Fraction]) -> tuple[str, str | None, str]:
     """Return one mechanism for all; by the geometric mean of the ratio of noise, by weight."""
     first = plans[0]
-    if first.budget is not None or first.ways.mechanism != "auto" or first.delta == 0:
+    if len(plans) == 1 or first.budget is not None or first.ways.mechanism != "auto" or first.delta == 0:
         return first.mechanism, None, ""
     both = [(plan.choice.laplace, plan.choice.gaussian) for plan in plans]
     if any(laplace is None for laplace, _ in both):
