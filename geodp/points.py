@@ -29,6 +29,11 @@ def check_points(gdf: object) -> gpd.GeoDataFrame:
         No active geometry column, or no CRS.
     """
     if not isinstance(gdf, gpd.GeoDataFrame):
+        if type(gdf).__module__.startswith(("dask", "geodp.dask")):
+            raise TypeError(
+                "this is a frame in dask partitions. Releases take one after import geodp.dask; all else looks at "
+                "rows in memory: ddf.get_partition(0).compute()."
+            )
         raise TypeError(
             f"geodp needs a GeoDataFrame, got {type(gdf).__name__}. Make one: "
             'gpd.GeoDataFrame(df, geometry=gpd.points_from_xy(df["lon"], df["lat"]), crs=4326)'

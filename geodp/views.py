@@ -10,6 +10,7 @@ from geodp.points import check_points
 from geodp.policy import Policy
 from geodp.queries import Centroid, Count, Mean, Query, Sum
 from geodp.release import check_subject
+from geodp.sources import schema
 
 if TYPE_CHECKING:
     from geodp.accounting import Budget
@@ -35,8 +36,8 @@ class View:
     """
 
     def __init__(self, frame: gpd.GeoDataFrame, policy: Policy, ledger: "Ledger | None" = None) -> None:
-        self._frame = check_points(frame)
-        check_subject(self._frame, policy)
+        self._frame = frame
+        check_subject(check_points(schema(frame)), policy)
         self.policy = policy
         self.ledger = ledger
 

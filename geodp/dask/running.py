@@ -1,0 +1,115 @@
+"""Carrying out a graph: on the cluster of the current client, or on dask's local schedulers."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from geodp.dask.errors import code_of
+from geodp.dask.graph import Work
+from geodp.dask.tasks import Failed
+from geodp.dask.totals import Totals
+from geodp.progress import Bar, stage
+
+__all__ = ["run"]
+
+
+class _Stopped(Exception):
+    """Carries a failure out of a scheduler's loop."""
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__()
+        self.failed = failed
+
+
+class _Watch:
+    """What is done so far: partitions first, then sets of subjects."""
+
+    def __init__(self, work: Work, located: Bar, tallied: Bar) -> None:
+        self._bars = ((dict.fromkeys(work.states), located), (dict.fromkeys(work.tallies), tallied))
+        self._done: tuple[set[Any], set[Any]] = (set(), set())
+
+    def see(self, key: Any) -> None:
+        """Count a task that is done."""
+        for (keys, bar), done in zip(self._bars, self._done, strict=True):
+            if key in keys:
+                done.add(key)
+                bar.reach(len(done) / len(keys))
+
+
+def run(work: Work, get: Callable[..., Any]) -> Totals | Failed:
+    """Return the totals, or the code of what failed.
+
+    Parameters
+    ----------
+    work : Work
+    get : callable
+        The scheduler: a client's ``get``, or one of dask's own.
+    """
+    code = "upstream"
+    try:
+        with _bars(work) as watch:
+            client = getattr(get, "__self__", None)
+            return _locally(work, get, watch) if client is None else _on_cluster(work, client, watch)
+    except _Stopped as stopped:
+        return stopped.failed
+    except Exception as error:
+        code = code_of(error)
+    # Outside the handler: what is raised of this has no cause that could quote a row.
+    return Failed(code)
+
+
+@contextmanager
+def _bars(work: Work) -> Iterator[_Watch]:
+    with stage("placing points") as located, stage("adding up") as tallied:
+        yield _Watch(work, located, tallied)
+
+
+def _locally(work: Work, get: Callable[..., Any], watch: _Watch) -> Totals | Failed:
+    from dask.callbacks import Callback
+
+    states = set(work.states)
+
+    def after(key: Any, value: Any, *_: Any) -> None:
+        if key in states and value is not None:
+            raise _Stopped(value)
+        watch.see(key)
+
+    with Callback(posttask=after):
+        result: Totals | Failed = get(work.tasks, [work.result, *work.states])[0]
+        return result
+
+
+def _on_cluster(work: Work, client: Any, watch: _Watch) -> Totals | Failed:
+    """Follow the futures of small results as they come; only the last one is fetched."""
+    from distributed import as_completed
+
+    keys = list(dict.fromkeys([work.result, *work.states, *work.tallies]))
+    futures = dict(zip(keys, client.get(work.tasks, keys, sync=False), strict=True))
+    names = {future: key for key, future in futures.items()}
+    finished = False
+    try:
+        for batch in as_completed(list(names)).batches():
+            _check(batch, names, set(work.states), client)
+            for future in batch:
+                watch.see(names[future])
+            if futures[work.result] in batch:
+                break
+            for future in batch:
+                future.release()
+        result: Totals | Failed = futures[work.result].result()
+        finished = True
+        return result
+    finally:
+        if not finished:
+            client.cancel(list(names))
+
+
+def _check(batch: Any, names: dict[Any, Any], states: set[Any], client: Any) -> None:
+    """Stop at the first partition that failed, instead of reading all others before saying so."""
+    for future in batch:
+        if future.status != "finished":
+            raise future.exception() or ConnectionError
+    found = client.gather([future for future in batch if names[future] in states])
+    failures = [value for value in found if value is not None]
+    if failures:
+        raise _Stopped(min(failures, key=lambda failed: failed.partition))
