@@ -32,6 +32,7 @@ from geodp.exporting import to_geojson
 from geodp.grids import H3, Square
 from geodp.grids.zones import Zones
 from geodp.ledger import Ledger, require_ledger
+from geodp.locations import expected_displacement_m, perturb, radius_quantile_m
 from geodp.mechanisms import choose_mechanism
 from geodp.pivoting import pivot
 from geodp.plans import Plan
@@ -75,13 +76,16 @@ __all__ = [
     "compare_plans",
     "compose",
     "delta_for",
+    "expected_displacement_m",
     "explain",
     "heatmap",
     "mean",
     "mechanisms",
+    "perturb",
     "pivot",
     "plan",
     "plan_together",
+    "radius_quantile_m",
     "record",
     "release_together",
     "require_ledger",

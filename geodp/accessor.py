@@ -1,11 +1,12 @@
 """``gdf.dp``: gathers arguments and forwards. It keeps nothing, because pandas builds it anew each time."""
 
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import geopandas as gpd
 import pandas as pd
 
-from geodp import auditing, calls
+from geodp import auditing, calls, locations
 from geodp.policy import NOT_GIVEN, EachRow, NotGiven, Policy
 from geodp.policy import policy as make_policy
 from geodp.views import View
@@ -209,3 +210,24 @@ class Accessor:
         """Return the mean place per cell with differential privacy; see :func:`geodp.centroid`."""
         arguments = dict(locals())
         return calls.centroid(arguments.pop("self")._frame, **arguments)
+
+    def perturb(
+        self,
+        eps_per_km: Any,
+        *,
+        snap_m: Any = 1,
+        remap: Any = None,
+        subject: str | EachRow | None = None,
+        max_reports: int | None = None,
+        keep: Iterable[Hashable] = (),
+        ledger: "Ledger | None" = None,
+        label: str | None = None,
+        retry: bool = False,
+        reason: str | None = None,
+    ) -> gpd.GeoDataFrame:
+        """Move every point by noise, with a guarantee per point and distance; see :func:`geodp.perturb`.
+
+        Views do not have it: their cap, box and grid say what cells may show, and bound no report.
+        """
+        arguments = dict(locals())
+        return locations.perturb(arguments.pop("self")._frame, **arguments)

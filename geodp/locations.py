@@ -20,33 +20,35 @@ long on the ellipsoid as on the sphere, the shortest one too. Snapping and remap
 position alone. One subject's k reports multiply: ``k * eps_per_km * d``.
 """
 
-import json
-import warnings
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping
 from fractions import Fraction
-from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import geopandas as gpd
 import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from geodp._version import __version__
-from geodp.errors import PrivacyUnitWarning
-from geodp.exact import exact, exact_positive, floor_double, plain, whole
+from geodp.errors import PrivacyUnitWarning, warn
+from geodp.exact import exact
+from geodp.paying import paying_ledger, say_replayed
 from geodp.points import check_points, lonlat
+from geodp.pointwise import Pointwise, check_columns, loss_per_km, per_radian, pointwise
 from geodp.policy import EachRow
-from geodp.remapping import move_inside, parse_region
-from geodp.sphere import RADIUS_KM, RADIUS_M, central_angle, displace, mean_angle, snap
-from geodp.subjects import check_subject_dtype, subjects
+from geodp.records import sealed
+from geodp.release import discreetly, quiet
+from geodp.remapping import move_inside
+from geodp.sphere import RADIUS_M, central_angle, displace, mean_angle, snap
+from geodp.subjects import subjects
 from geodp.testing import Mode, current
+
+if TYPE_CHECKING:
+    from geodp.ledger import Ledger
 
 __all__ = ["expected_displacement_m", "perturb", "radius_quantile_m"]
 
-_LEAST_SNAP_M, _MOST_SNAP_M = 1, 100_000
-_MOST_EPS = 1000
+Floats = NDArray[np.float64]
+Placed = tuple[Floats, Floats, NDArray[np.bool_]]
 
 
 def perturb(
@@ -58,6 +60,10 @@ def perturb(
     subject: str | EachRow | None = None,
     max_reports: int | None = None,
     keep: Iterable[Hashable] = (),
+    ledger: "Ledger | None" = None,
+    label: str | None = None,
+    retry: bool = False,
+    reason: str | None = None,
 ) -> gpd.GeoDataFrame:
     """Move every point by planar Laplace noise on the sphere; the guarantee is per point and distance.
 
@@ -83,7 +89,19 @@ def perturb(
         Most points published for one subject by this call: the first usable rows. The others are null.
         Calls add up: two with ``max_reports=1`` are two reports.
     keep : list of column names, default none
-        Columns to carry along as they are. They are not protected, and the record says so.
+        Columns to carry along as they are. They are not protected, and the record says so. Not together
+        with a ledger, which could not return them.
+    ledger : Ledger, optional
+        Notes the worst of one subject, ``eps_per_km * max_reports``, before anything is drawn, and adds it to
+        :meth:`geodp.Ledger.metric_spent`. It costs no eps and no delta, since it is neither, so it is
+        possible when those are spent. Needs ``subject``.
+    label : str
+        Names the release in the ledger, and is required there. The same label with the same arguments
+        returns the stored points with a ReplayWarning and reads no data.
+    retry : bool
+        Note again a label that was left incomplete.
+    reason : str, optional
+        A reviewer's reason, published with the record.
 
     Returns
     -------
@@ -97,11 +115,17 @@ def perturb(
     -----
     PrivacyUnitWarning
         Without ``subject``.
+    ReplayWarning
+        The label was released before.
 
     Raises
     ------
     TypeError, ValueError
         An argument, column, CRS or region of the wrong kind or range. What single rows hold never raises.
+    LedgerError
+        The label has other arguments, the ledger is kept for another unit, it fails, or one is required.
+    IncompleteRelease
+        The label was noted, but its points were never stored.
 
     Notes
     -----
@@ -134,17 +158,23 @@ def perturb(
     >>> moved.attrs["geodp"]["guarantee"]
     'geo-indistinguishability'
     """
-    request = _request(eps_per_km, snap_m, remap, subject, max_reports, keep)
-    _check_columns(check_points(gdf), request)
-    if request.subject is None and not isinstance(subject, EachRow):
-        warnings.warn(
+    asked = pointwise(eps_per_km, snap_m, remap, subject, max_reports, keep)
+    check_columns(check_points(gdf), asked)
+    mode = current()
+    book = paying_ledger(ledger, label, mode)
+    if book is not None and label is not None:
+        return _noted(gdf, asked, book, label, retry, reason, mode)
+    if asked.subject is None and not isinstance(subject, EachRow):
+        warn(
             "perturb without subject protects single reports, not people: k reports of one person cost k "
             'times eps_per_km. Name the column: subject="rider", max_reports=1; or say that it is meant: '
             "subject=geodp.EACH_ROW.",
             PrivacyUnitWarning,
-            stacklevel=2,
         )
-    return _release(gdf, request, current())
+    moved = _moved(asked, _placed(gdf, asked, mode), mode)
+    with quiet():
+        kept = {name: gdf[name].array.copy() for name in asked.keep}
+        return _frame(asked, moved, mode, None, kept)
 
 
 def expected_displacement_m(eps_per_km: Any) -> float:
@@ -165,7 +195,7 @@ def expected_displacement_m(eps_per_km: Any) -> float:
     >>> round(expected_displacement_m(1), 3)
     2000.0
     """
-    return RADIUS_M * mean_angle(_angular(_eps(eps_per_km)))
+    return RADIUS_M * mean_angle(per_radian(loss_per_km(eps_per_km)))
 
 
 def radius_quantile_m(eps_per_km: Any, p: Any) -> float:
@@ -186,7 +216,7 @@ def radius_quantile_m(eps_per_km: Any, p: Any) -> float:
     >>> round(radius_quantile_m(1, 0.95))
     4744
     """
-    k, level = _angular(_eps(eps_per_km)), exact(p, "p")
+    k, level = per_radian(loss_per_km(eps_per_km)), exact(p, "p")
     if not 0 <= level <= 1:
         raise ValueError(f"p must be from 0 to 1, got {p!r}.")
     if level in (0, 1):
@@ -196,137 +226,82 @@ def radius_quantile_m(eps_per_km: Any, p: Any) -> float:
     return RADIUS_M * float(central_angle(k, np.array([tail]), np.array([upper]))[0])
 
 
-@dataclass(frozen=True)
-class _Request:
-    """What was asked, without data: everything of the result but its points and kept columns."""
-
-    eps: Fraction
-    snap: Fraction
-    region: Any
-    digest: str | None
-    subject: str | None
-    max_reports: int | None
-    keep: tuple[Hashable, ...]
-
-    def record(self, noise: str) -> dict[str, Any]:
-        """Return the public record, plain JSON below 2 kB."""
-        return {
-            "query": "perturb",
-            "version": __version__,
-            "guarantee": "geo-indistinguishability",
-            "guarantee_text": self._words(),
-            "eps_per_km": plain(self.eps),
-            "unit": "row" if self.subject is None else self.subject,
-            "reports_per_subject": self.max_reports,
-            "worst_eps_per_km": None if self.max_reports is None else plain(self.eps * self.max_reports),
-            "snap_m": plain(self.snap),
-            "remap": self.digest,
-            "keep": _names(self.keep),
-            "noise": noise,
-        }
-
-    def _words(self) -> str:
-        """Say the guarantee in English."""
-        each = (
-            f"What is seen of one report is at most exp({_short(self.eps)} * d) times as likely from one "
-            "place as from another d km away (WGS84)."
-        )
-        if self.max_reports is None:
-            together = "Reports of one person multiply, and nothing limits them here."
-        else:
-            worst = _short(self.eps * self.max_reports)
-            together = f"At most {self.max_reports} reports of a subject: exp({worst} * d) together."
-        kept = " The kept columns are not protected." if self.keep else ""
-        return f"{each} {together}{kept} That a report exists is not hidden; this is not (eps, delta)-DP."
+def _noted(
+    gdf: gpd.GeoDataFrame,
+    asked: Pointwise,
+    book: "Ledger",
+    label: str,
+    retry: bool,
+    reason: str | None,
+    mode: Mode,
+) -> gpd.GeoDataFrame:
+    """Replay the label; or place, note, draw, store, in this order."""
+    _check_notable(asked, book)
+    stored = book.stored(label, asked.key, retry=retry)
+    if stored is not None:
+        say_replayed(label, stored)
+        return _frame(asked, stored.columns, mode, stored.entry)
+    placed = _placed(gdf, asked, mode)
+    entry = book.note(label, asked.key, asked.to_dict(), retry=retry, reason=reason)
+    moved = _moved(asked, placed, mode)
+    return _frame(asked, moved, mode, book.store(entry, moved))
 
 
-def _request(eps: Any, snap_m: Any, remap: Any, subject: Any, max_reports: Any, keep: Any) -> _Request:
-    """Check every argument that needs no frame."""
-    snap = exact(snap_m, "snap_m")
-    if not _LEAST_SNAP_M <= snap <= _MOST_SNAP_M:
-        raise ValueError(f"snap_m must be from {_LEAST_SNAP_M} to {_MOST_SNAP_M} metres, got {snap_m!r}.")
-    column, limit = _who(subject, max_reports)
-    region, digest = (None, None) if remap is None else parse_region(remap)
-    return _Request(_eps(eps), snap, region, digest, column, limit, _kept(keep))
-
-
-def _eps(value: Any) -> Fraction:
-    eps = exact_positive(value, "eps_per_km")
-    if eps > _MOST_EPS:
+def _check_notable(asked: Pointwise, book: "Ledger") -> None:
+    """Raise where a ledger could not add up what is asked, or not return it again."""
+    if asked.subject is None:
         raise ValueError(
-            f"eps_per_km must be at most {_MOST_EPS}, got {value!r}: points would move by less than 2 m. "
-            "It is the loss per kilometre; 1 moves a point by 2 km on average."
+            "a ledger counts what is known about people; name whose a report is and how many are published: "
+            'subject="rider", max_reports=1.'
         )
-    return eps
-
-
-def _angular(eps: Fraction) -> float:
-    """Return k, the loss per radian, never above what was asked."""
-    return floor_double(eps * RADIUS_KM)
-
-
-def _who(subject: Any, max_reports: Any) -> tuple[str | None, int | None]:
-    if subject is None or isinstance(subject, EachRow):
-        if max_reports is not None:
-            raise ValueError(
-                "max_reports limits the reports of one subject, and none was named. Name the column that "
-                'says whose a report is: subject="rider".'
-            )
-        return None, None
-    if not isinstance(subject, str):
-        raise TypeError(f"subject must be the name of a column, got {type(subject).__name__}.")
-    if max_reports is None:
+    if asked.keep:
         raise ValueError(
-            f"max_reports is required with subject={subject!r}: the most points published for one subject. "
-            "Each costs eps_per_km again; 1 suits one position per person."
+            "keep cannot be used with a ledger: it stores the moved points, and raw columns have no place in "
+            "it. Leave keep out; the rows stay in the order of your frame, for what you add on your own."
         )
-    return subject, whole(max_reports, "max_reports", 1)
+    book.check_policy(unit=asked.subject, neighboring=None)
 
 
-def _kept(keep: Any) -> tuple[Hashable, ...]:
-    if isinstance(keep, str | bytes) or not isinstance(keep, Iterable):
-        raise TypeError(f'keep must be a list of column names such as keep=["minutes"], got {keep!r}.')
-    names = tuple(keep)
-    if len(set(names)) < len(names):
-        raise ValueError("keep names a column twice.")
-    return names
+def _placed(gdf: gpd.GeoDataFrame, asked: Pointwise, mode: Mode) -> Placed:
+    """Return true positions, and which rows are shown: the only place of this module where rows are read."""
 
-
-def _check_columns(gdf: gpd.GeoDataFrame, request: _Request) -> None:
-    """Check the arguments against the frame's schema; rows are not looked at."""
-    named = request.keep if request.subject is None else (request.subject, *request.keep)
-    columns = list(gdf.columns)
-    for name in named:
-        if columns.count(name) != 1:
-            found = "no column" if name not in columns else "several columns"
-            raise ValueError(f"the frame has {found} {name!r}; subject and keep name its columns.")
-    for name in request.keep:
-        if name == "geometry" or gdf.dtypes[name] == "geometry":
-            raise ValueError(
-                f"keep={name!r} is a geometry, or named like one: it would publish true positions."
-            )
-    if request.subject is not None:
-        check_subject_dtype(gdf.dtypes[request.subject], request.subject)
-
-
-def _release(gdf: gpd.GeoDataFrame, request: _Request, mode: Mode) -> gpd.GeoDataFrame:
-    """Return the noised frame: the only place of this module where rows are read."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    def work() -> Placed:
         lon, lat, shown = lonlat(gdf)
-        if request.subject is not None and request.max_reports is not None:
-            shown = _first(subjects(gdf[request.subject]).codes, shown, request.max_reports)
-        # Null rows are drawn for as well: no row's noise depends on what another row is.
+        if asked.subject is not None and asked.max_reports is not None:
+            shown = _first(subjects(gdf[asked.subject]).codes, shown, asked.max_reports)
+        return lon, lat, shown
+
+    with quiet():
+        return discreetly("placing the points", mode, work)
+
+
+def _moved(asked: Pointwise, placed: Placed, mode: Mode) -> dict[str, Floats]:
+    """Draw, snap and remap; what is not shown becomes NaN."""
+    lon, lat, shown = placed
+    with quiet():
+        # Rows that are not shown are drawn for as well: no row's noise depends on what another row is.
         if not mode.silent:
-            lon, lat = displace(lon, lat, _angular(request.eps), mode.bits)
-        lon, lat = snap(lon, lat, float(request.snap))
-        if request.region is not None:
-            lon, lat = move_inside(lon, lat, request.region)
-        points = np.full(len(gdf), None, dtype=object)
-        points[shown] = shapely.points(lon[shown], lat[shown])
-        columns = {name: gdf[name].array.copy() for name in request.keep}
-        moved = gpd.GeoDataFrame(columns, geometry=gpd.GeoSeries(points, crs=4326), crs=4326)
-    moved.attrs["geodp"] = request.record(mode.noise)
+            lon, lat = displace(lon, lat, per_radian(asked.eps), mode.bits)
+        lon, lat = snap(lon, lat, float(asked.snap))
+        if asked.region is not None:
+            lon, lat = move_inside(lon, lat, asked.region)
+        return {"lon": np.where(shown, lon, np.nan), "lat": np.where(shown, lat, np.nan)}
+
+
+def _frame(
+    asked: Pointwise,
+    columns: Mapping[str, NDArray[Any]],
+    mode: Mode,
+    entry: dict[str, Any] | None,
+    kept: Mapping[Hashable, Any] | None = None,
+) -> gpd.GeoDataFrame:
+    """Lay out moved points, just drawn or from a ledger; null where there is NaN."""
+    lon, lat = columns["lon"], columns["lat"]
+    shown = ~np.isnan(lon)
+    points = np.full(len(lon), None, dtype=object)
+    points[shown] = shapely.points(lon[shown], lat[shown])
+    moved = gpd.GeoDataFrame(dict(kept or {}), geometry=gpd.GeoSeries(points, crs=4326), crs=4326)
+    moved.attrs["geodp"] = sealed({**asked.to_dict(), "noise": mode.noise, "ledger": entry})
     return moved
 
 
@@ -339,16 +314,3 @@ def _first(codes: NDArray[np.int64], usable: NDArray[np.bool_], limit: int) -> N
     rank = np.arange(len(rows)) - np.repeat(starts, np.diff(starts, append=len(rows)))
     shown[rows[rank >= limit]] = False
     return shown
-
-
-def _names(keep: tuple[Hashable, ...]) -> list[str] | dict[str, Any]:
-    """Return the kept columns' names, or their number and digest where a record would grow too long."""
-    names = [str(name) for name in keep]
-    text = json.dumps(names)
-    if len(text) <= 500:
-        return names
-    return {"columns": len(names), "sha256": sha256(text.encode()).hexdigest()[:16]}
-
-
-def _short(number: Fraction) -> str:
-    return f"{float(number):.6g}"

@@ -28,7 +28,7 @@ def describe(name: str, held: Ceiling) -> str:
 def ledger_part(name: str, terms: Terms, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ledger's part of a record, from the entry alone, so that a replay repeats it."""
     total = json.loads(row["total"])
-    spent = {"metric_spent": metric_amounts(tables.metric_of(total))}
+    spent = {"metric_spent": _finite(metric_amounts(tables.metric_of(total)))}
     part = {
         "name": name,
         "id": terms.identity,
