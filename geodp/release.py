@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from geodp import records, testing
 from geodp.bounds import WORLD, clamp
-from geodp.errors import GeoDPError, ReplayWarning, warn
+from geodp.errors import GeoDPError
+from geodp.paying import paying_ledger, say_replayed
 from geodp.points import check_points, lonlat
 from geodp.queries import Rows
 from geodp.silence import quiet
@@ -172,26 +173,14 @@ class Books:
         cls, plan: "records.Payable", ledger: "Ledger | None", label: str | None, mode: testing.Mode
     ) -> "Books":
         """Find the ledger that pays, and refuse what it cannot pay for before any data are read."""
-        from geodp.ledger import default_ledger
-
-        book = ledger if ledger is not None else default_ledger()
+        book = paying_ledger(ledger, label, mode)
         books = cls(plan, book, label, mode)
-        if book is None:
-            if label is not None:
-                raise ValueError("label names a release in a ledger; give ledger=, or leave label out.")
-            return books
-        books._check(book)
+        if book is not None:
+            books._check(book)
         return books
 
     def _check(self, book: "Ledger") -> None:
         policy = self.plan.policy
-        if self.mode.is_test:
-            raise ValueError("a release made inside geodp.testing is never put into a ledger.")
-        if self.label is None:
-            raise ValueError(
-                'label is required with a ledger: it names the release, as in label="2026-11-30 nightly". The '
-                "same label again returns the stored release; another label spends again."
-            )
         if policy.by_row:
             raise ValueError(
                 'a ledger counts what is known about people; name the subject column, subject="rider".'
@@ -206,10 +195,7 @@ class Books:
         if stored is None:
             self.ledger.check(self.plan.charge)
             return None
-        warn(
-            f'label "{self.label}": stored release of {stored.entry["time"]}, data not read, nothing spent.',
-            ReplayWarning,
-        )
+        say_replayed(self.label, stored)
         return stored
 
     def pay(self, retry: bool, reason: str | None) -> int | None:
