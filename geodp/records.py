@@ -75,7 +75,7 @@ def plan_record(plan: "Plan") -> dict[str, Any]:
         facts = _facts(plan, room)
         if len(json.dumps(facts)) <= _MOST_BYTES:
             return facts
-    return {**facts, "libraries": None}
+    return {**facts, "counted": bounded(facts["counted"], 90), "libraries": None}
 
 
 def _facts(plan: "Plan", room: int) -> dict[str, Any]:
