@@ -19,6 +19,7 @@ __all__ = [
     "Likelihood",
     "NoiseLaw",
     "Rule",
+    "bin_probability",
     "build_likelihood",
     "fit_prior",
     "mean_rule",
@@ -126,7 +127,7 @@ def build_likelihood(law: NoiseLaw) -> Likelihood:
     above, below = (max(1, -int(-reach * std // width)) for reach in (_CUT, _REACH[law.kind]))
     low = -below * width + np.arange(above + below, dtype=np.int64) * width
     support = step * np.arange(int((above * width + 4 * std) // step) + 2, dtype=np.int64)
-    table = _probability(law, low[:, None] - support, width)
+    table = bin_probability(law, low[:, None] - support, width)
     # All that lies farther down belongs to the lowest bin.
     table[0] = law.cdf(low[0] + width - 1 - support)
     middle = np.asarray(low + (width - 1) / 2, dtype=np.float64)
@@ -201,8 +202,8 @@ def median_rule(likelihood: Likelihood, priors: Floats) -> Rule:
     return Rule(np.array(medians), mean_rule(likelihood, priors).variance)
 
 
-def _probability(law: NoiseLaw, first: Ints, width: int) -> Floats:
-    """P(first <= X < first + width), from the tail on the near side so that no digits cancel."""
+def bin_probability(law: NoiseLaw, first: Ints, width: int) -> Floats:
+    """Return P(first <= X < first + width), from the tail on the near side so that no digits cancel."""
     last = first + (width - 1)
     left = law.cdf(last) - law.cdf(first - 1)
     right = law.cdf(-first) - law.cdf(-last - 1)
