@@ -37,7 +37,7 @@ from geodp.wording import bounded
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Ledger", "Stored", "default_ledger", "require_ledger"]
+__all__ = ["Ledger", "Stored", "check_uncounted", "default_ledger", "require_ledger"]
 
 
 @dataclass(frozen=True)
@@ -528,7 +528,8 @@ def require_ledger(required: bool = True) -> None:
     """Make every release of this process that names no ledger an error (``False``: allow it again).
 
     With the environment variable GEODP_LEDGER there is no need: it names the ledger that such
-    releases use.
+    releases use. ``mechanisms.laplace`` and ``mechanisms.gaussian``, which take no ledger, are an error in
+    either case.
     """
     global _required
     _required = required
@@ -553,6 +554,18 @@ def default_ledger() -> Ledger | None:
             "this release names no ledger, and one is required: give ledger=, or set GEODP_LEDGER."
         )
     return None
+
+
+def check_uncounted(what: str) -> None:
+    """Raise LedgerError where no release goes uncounted, for a kind that no ledger can count.
+
+    ``what`` names it, and begins the message.
+    """
+    if _required or os.environ.get("GEODP_LEDGER", ""):
+        raise LedgerError(
+            f"{what}, and this process makes no release without a ledger (require_ledger() or GEODP_LEDGER). "
+            "Nothing was released or spent."
+        )
 
 
 def _reopen(place: str, timeout: float) -> Ledger:

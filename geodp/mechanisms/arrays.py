@@ -1,7 +1,7 @@
 """Noise for a query that geodp does not have: a vector of yours, with sensitivities that you state.
 
 Everything else in geodp derives its sensitivities from what the code enforces. Here the caller vouches
-for them, and the record says so.
+for them, and the record says so. No ledger pays for it: where one is required it is refused.
 """
 
 import math
@@ -82,6 +82,8 @@ def laplace(
         Real values without ``lattice``, or values that are no numbers.
     ValueError
         An argument is out of range, or the scale would exceed 2^50 steps.
+    LedgerError
+        This process makes no release without a ledger, and this one takes none.
 
     Warns
     -----
@@ -150,6 +152,8 @@ def gaussian(
     ------
     TypeError, ValueError
         As for :func:`laplace`, or ``delta`` is 0.
+    LedgerError
+        As for :func:`laplace`.
 
     Warns
     -----
@@ -189,6 +193,7 @@ def gaussian(
 def _release(
     values: NDArray[np.int64], law: Law, step: Fraction | None, record: dict[str, Any]
 ) -> NoisyArray:
+    _check_uncounted(law)
     if law.p_zero > 0.5:
         warnings.warn(
             f"{law.p_zero:.3g} of the noise will be 0: this eps publishes most numbers as they are.",
@@ -200,6 +205,15 @@ def _release(
     result = out.view(NoisyArray)
     result.record = MappingProxyType(record)
     return result
+
+
+def _check_uncounted(law: Law) -> None:
+    from geodp.ledger import check_uncounted  # it is built upon this package
+
+    check_uncounted(
+        f"mechanisms.{law.kind} takes no ledger (geodp.heatmap, sum, mean and centroid do; or debit a ledger "
+        "yourself and draw where none is required)"
+    )
 
 
 def _integers(values: ArrayLike, lattice: object | None) -> tuple[NDArray[np.int64], Fraction | None]:

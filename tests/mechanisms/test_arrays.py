@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from geodp.errors import NoiseWarning
-from geodp.mechanisms import NoisyArray, gaussian, gaussian_sigma, laplace
+from geodp import ledger as ledger_module
+from geodp.errors import LedgerError, NoiseWarning
+from geodp.mechanisms import NoisyArray, discrete_laplace, gaussian, gaussian_sigma, laplace
 
 CALLS = {
     "laplace": lambda values, **kw: laplace(values, 4, 1, **kw),
@@ -159,3 +160,29 @@ def test_velox_13785_refused_before_drawing(monkeypatch):
         laplace([1], 1, 1e-16)
     with pytest.raises(ValueError, match=r"2\^50"):
         gaussian([1], 1, 1e-16, 1e-30)
+
+
+@both
+@pytest.mark.parametrize("how", ["required", "GEODP_LEDGER"])
+def test_where_a_ledger_is_required_nothing_is_drawn(call, how, monkeypatch):
+    monkeypatch.setattr(ledger_module, "_required", False)
+    assert call([1, 2]).record["ledger"] is None
+    if how == "required":
+        ledger_module.require_ledger()
+    else:
+        monkeypatch.setenv("GEODP_LEDGER", "/nowhere/city.ledger")
+    drawn = []
+    monkeypatch.setattr("os.urandom", lambda n: drawn.append(n) or bytes(n))
+    with pytest.raises(LedgerError, match=r"mechanisms\.\w+ takes no ledger .* makes no release without"):
+        call([1, 2])
+    assert not drawn
+    if how == "required":
+        ledger_module.require_ledger(False)
+        monkeypatch.undo()
+        call([1, 2])
+
+
+def test_samplers_and_calibration_need_no_ledger(monkeypatch):
+    monkeypatch.setenv("GEODP_LEDGER", "/nowhere/city.ledger")
+    assert gaussian_sigma(1, 1, 1e-6) > 0
+    assert len(discrete_laplace(2, 3)) == 3
