@@ -299,7 +299,9 @@ def _readable(plan: "Plan") -> list[Row]:
     h = leading.law.halfwidth("0.95")
     unit = f" {shown(plan.query.reads, 15)}" if plan.query.reads else ""
     passing = float(leading.law.sf(h)) * size
-    by_chance = f"; about {passing:,.0f} empty cells will pass that by chance" if passing >= 0.5 else ""
+    by_chance = (
+        f"; about {at_most(round(passing), 'empty cell')} will pass that by chance" if passing >= 0.5 else ""
+    )
     safe = leading.law.quantile_sf("0.05", size)
     rows = [f"a cell needs more than {figure(h * step)}{unit} to differ from zero{by_chance}"]
     if size > 1:
