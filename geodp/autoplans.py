@@ -13,10 +13,11 @@ Bun and Steinke 2016, lemma 2.3): that is what is debited, before stage 1 draws.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import geopandas as gpd
 import numpy as np
@@ -29,17 +30,21 @@ from geodp.mechanisms.calibration import rho_of
 from geodp.pages import plan_rows, rows_html, rows_text
 from geodp.plans import Plan, Ways, asked_budget, check_noise, decided_plan, warn_of
 from geodp.policy import Policy
-from geodp.quantiles import CANDIDATES, QUANTILE, Selection, keys_per_subject, selection
-from geodp.queries import Query, Rows
+from geodp.quantiles import CANDIDATES, QUANTILE, Selection, keys_per_subject, lengths_of, selection
+from geodp.queries import Measurement, Query
 from geodp.records import plan_record, sealed
 from geodp.release import Books, check_frame, discreetly, draw, finish, place, quiet
 from geodp.slots import slots
+from geodp.sources import Counter, KeysPerSubject, Partitioned, Tally, source
 from geodp.wording import people
 
 if TYPE_CHECKING:
     from geodp.ledger import Ledger
 
 __all__ = ["SHARE", "AutoPlan", "make_auto_plan"]
+
+Ints = NDArray[np.int64]
+Exact = dict[str, Ints]
 
 SHARE = Fraction(1, 20)
 _COLUMN = "stage 1/cap"
@@ -108,7 +113,6 @@ class AutoPlan(Plan):
             "counted": record["counted"].replace(f"{largest.cap} cells", _UNKNOWN),
             "cap": "auto",
             "stage_1": self._stage_1(),
-            "measurements": [*record["measurements"], self.selection.measurement()],
         }
 
     def _stage_1(self) -> dict[str, Any]:
@@ -139,6 +143,10 @@ def make_auto_plan(
             'cap="auto" chooses a cap with every release. A series chooses it once: '
             "cap=geodp.choose_cap(...), and then pays each release with a Budget."
         )
+    if ways.cells != "all":
+        raise ValueError(
+            f'cap="auto" releases all cells; with cells="{ways.cells}" choose the cap first: geodp.choose_cap(...).'
+        )
     total, probability = asked_budget(eps, delta)
     levels = slots(by)
     first = selection(policy, total * SHARE, CANDIDATES, QUANTILE, levels)
@@ -158,7 +166,7 @@ def make_auto_plan(
         probability,
         ways,
         middle.choice,
-        options[-1].measurements,
+        (*options[-1].measurements, cast(Measurement, first.measurement)),
         default_grid=middle.default_grid,
         selection=first,
         options=options,
@@ -190,17 +198,11 @@ def _release(
         columns = dict(stored.columns)
         cap = int(columns.pop(_COLUMN)[0])
         return _finished(plan, cap, columns, mode, stored.entry)
-    with quiet():
-        rows, lengths = discreetly("placing the rows", mode, lambda: _placed(plan, gdf))
+    lengths, tally = _counted(plan, gdf, mode)
     entry = books.pay(retry, reason)
     cap = plan.selection.draw(lengths, mode)
     chosen = plan.option(cap)
-
-    def tally() -> dict[str, NDArray[np.int64]]:
-        return chosen.query.tally(rows, chosen.layout, chosen.mechanism, mode.secret)
-
-    with quiet():
-        exact = discreetly("tallying the rows", mode, tally, "what was debited stays spent")
+    exact = tally(cap)
     noisy = draw(chosen, exact, mode)
     with quiet():
         columns = chosen.query.columns(chosen, noisy)
@@ -208,9 +210,31 @@ def _release(
     return _finished(plan, cap, columns, mode, kept)
 
 
-def _placed(plan: AutoPlan, gdf: gpd.GeoDataFrame) -> tuple[Rows, NDArray[np.int64]]:
-    rows = place(plan, gdf)
-    return rows, keys_per_subject(rows, plan.layout)
+def _counted(
+    plan: AutoPlan, gdf: gpd.GeoDataFrame, mode: testing.Mode
+) -> tuple[Ints, Callable[[int], Exact]]:
+    """Return the number of keys of each subject, and the tally for any cap; rows are placed once.
+
+    Partitions are gone through once, for all candidates; rows in memory are tallied for the chosen cap alone.
+    """
+    first, points = plan.selection, source(gdf)
+    if isinstance(points, Partitioned):
+        counters: list[Counter] = [
+            KeysPerSubject(first.plan, first.candidates[-1]),
+            *map(Tally, plan.options),
+        ]
+        found, *totals = points.totals(plan.options[-1], counters, mode.secret)
+        return lengths_of(found["subjects"]), dict(zip(first.candidates, totals, strict=True)).__getitem__
+    with quiet():
+        rows = discreetly("placing the rows", mode, lambda: place(plan, gdf))
+        lengths = discreetly("placing the rows", mode, lambda: keys_per_subject(rows, plan.layout))
+
+    def tally(cap: int) -> Exact:
+        with quiet():
+            work = partial(Tally(plan.option(cap)), rows, mode.secret)
+            return discreetly("tallying the rows", mode, work, "what was debited stays spent")
+
+    return lengths, tally
 
 
 def _finished(

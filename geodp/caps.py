@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import geopandas as gpd
 import numpy as np
+from numpy.typing import NDArray
 
 from geodp import testing
 from geodp.plans import warn_of
 from geodp.policy import Policy
-from geodp.quantiles import CANDIDATES, Selection, keys_per_subject, selection
+from geodp.quantiles import CANDIDATES, Selection, keys_per_subject, lengths_of, selection
 from geodp.records import sealed
 from geodp.release import Books, check_frame, discreetly, place, quiet
+from geodp.sources import KeysPerSubject, Partitioned, source
 
 if TYPE_CHECKING:
     from geodp.grids import Grid
@@ -175,13 +177,20 @@ def _release(
     stored = books.replay(retry)
     if stored is not None:
         return _result(chosen, int(stored.columns["cap"][0]), mode, stored.entry)
-    with quiet():
-        lengths = discreetly(
-            "placing the rows", mode, lambda: keys_per_subject(place(chosen.plan, gdf), chosen.plan.layout)
-        )
+    lengths = _lengths(chosen, gdf, mode)
     entry = books.pay(retry, reason)
     cap = chosen.draw(lengths, mode)
     return _result(chosen, cap, mode, books.keep(entry, {"cap": np.array([cap], np.int64)}))
+
+
+def _lengths(chosen: Selection, gdf: gpd.GeoDataFrame, mode: testing.Mode) -> NDArray[np.int64]:
+    """Return how many keys each subject is in; of more than the last candidate, no matter how many."""
+    plan, points = chosen.plan, source(gdf)
+    if isinstance(points, Partitioned):
+        (found,) = points.totals(plan, [KeysPerSubject(plan, chosen.candidates[-1])], mode.secret)
+        return lengths_of(found["subjects"])
+    with quiet():
+        return discreetly("placing the rows", mode, lambda: keys_per_subject(place(plan, gdf), plan.layout))
 
 
 def _result(chosen: Selection, cap: int, mode: testing.Mode, entry: dict[str, Any] | None) -> ChosenCap:

@@ -99,6 +99,10 @@ def _of_plan(name: str, plan: Plan, given: Mapping[str, Any], ways: Ways) -> Ask
         raise ValueError(
             f"view {name!r} is a plan with a Budget of its own; give the Budget as eps, for all views."
         )
+    if plan.ways.cells != "all":
+        raise ValueError(
+            f"view {name!r} is a plan with cells={plan.ways.cells!r}; a joint release has all cells."
+        )
     for field in ("subject", "neighboring", "population", "contribution"):
         said, has = given[field], getattr(plan.policy, field)
         if said is not NOT_GIVEN and said != has:

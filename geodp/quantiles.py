@@ -51,8 +51,10 @@ from geodp.wording import bounded, people
 __all__ = [
     "CANDIDATES",
     "QUANTILE",
+    "CapMeasurement",
     "Selection",
     "keys_per_subject",
+    "lengths_of",
     "parse_candidates",
     "penalties",
     "selection",
@@ -64,6 +66,42 @@ _MOST_CANDIDATES = 100
 _SURE = 0.95
 
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CapMeasurement:
+    """The draw of a cap, as a ledger and :func:`geodp.compose` see it: one pure mechanism.
+
+    Attributes
+    ----------
+    l1 : Fraction
+        The reach of the penalties: what ``l1`` is to Laplace noise.
+    scale : float
+        ``l1 / scale`` is the eps it costs.
+    size : int
+        Number of candidates.
+    """
+
+    l1: Fraction
+    scale: float
+    size: int
+    name: str = "cap"
+    mechanism: str = "exponential"
+
+    @property
+    def l2_squared(self) -> Fraction:
+        """There is no second norm; the square of the first bounds it."""
+        return self.l1**2
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON, exact enough to recompute the cost."""
+        return {
+            "name": self.name,
+            "l1": str(self.l1),
+            "mechanism": self.mechanism,
+            "scale": self.scale,
+            "size": self.size,
+        }
 
 
 @dataclass(frozen=True)
@@ -137,15 +175,10 @@ class Selection:
         """Return what is chosen among, as plain JSON."""
         return {"candidates": list(self.candidates), "quantile": str(self.quantile)}
 
-    def measurement(self) -> dict[str, Any]:
-        """Return what is drawn, as plain JSON, exact enough to recompute its cost."""
-        return {
-            "name": "cap",
-            "l1": str(self.reach),
-            "mechanism": "exponential",
-            "scale": self.scale,
-            "size": len(self.candidates),
-        }
+    @property
+    def measurement(self) -> "CapMeasurement":
+        """What is drawn."""
+        return CapMeasurement(self.reach, self.scale, len(self.candidates))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the public part of the record as plain JSON."""
@@ -170,7 +203,7 @@ class Selection:
             "mechanism": "exponential",
             "scale": self.scale,
             "charge": charge.to_dict(),
-            "measurements": [self.measurement()],
+            "measurements": [self.measurement.to_dict()],
         }
 
     def draw(self, lengths: Ints, mode: testing.Mode) -> int:
@@ -225,6 +258,11 @@ def keys_per_subject(rows: Rows, layout: Layout) -> Ints:
     """Return how many distinct keys of the domain each subject is in; subjects in none do not appear."""
     pairs = distinct_pairs(rows.subject, rows.key, rows.inside, layout.n_keys, 1)
     return runs(pairs.subject)[1]
+
+
+def lengths_of(subjects: Ints) -> Ints:
+    """Return the number of keys of each subject, from the number of subjects with 0, 1, 2, ... keys."""
+    return np.repeat(np.arange(len(subjects)), subjects)
 
 
 def penalties(lengths: Ints, candidates: Sequence[int], quantile: Fraction) -> list[Fraction]:

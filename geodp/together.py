@@ -31,6 +31,7 @@ from geodp.mechanisms.calibration import rho_of
 from geodp.pages import rows_html, rows_text
 from geodp.plans import Plan, Ways, asked_budget, check_noise, warn_of
 from geodp.policy import NOT_GIVEN, EachRow, NotGiven, Policy
+from geodp.queries import Measurement
 from geodp.records import guarantee, plan_record, sealed
 from geodp.release import Books, check_frame, draw, finish, quiet, tally
 from geodp.wording import bounded, shown
@@ -83,14 +84,17 @@ class JointPlan:
         return self.parts[0].delta
 
     @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """What is drawn, view by view."""
+        return tuple(measurement for part in self.parts for measurement in part.measurements)
+
+    @property
     def charge(self) -> Charge:
         """What all views spend together."""
         if self.mechanism == "laplace":
             return Charge(self.eps)
-        measured = (m for part in self.parts for m in part.measurements)
-        return Charge(
-            self.eps, self.delta, sum((rho_of(m.l2_squared, m.scale) for m in measured), Fraction(0))
-        )
+        rho = sum((rho_of(m.l2_squared, m.scale) for m in self.measurements), Fraction(0))
+        return Charge(self.eps, self.delta, rho)
 
     @property
     def key(self) -> str:

@@ -71,7 +71,7 @@ def test_whichever_cap_is_chosen_the_charge_covers_it(query, mechanism, neighbor
         assert option.mechanism == plan.mechanism
         assert first.eps + option.eps == plan.eps == plan.charge.eps
         assert option.charge.delta == plan.charge.delta
-        measured = [*(m.to_dict() for m in option.measurements), first.measurement()]
+        measured = [*(m.to_dict() for m in option.measurements), first.measurement.to_dict()]
         assert cost_problem(plan.charge, measured) is None
     cheaper = type(plan.charge)(plan.charge.eps * Fraction(99, 100), plan.charge.delta, plan.charge.rho)
     assert cost_problem(cheaper, measured) is not None
@@ -240,3 +240,14 @@ def test_both_stages_together_are_eps_private_exactly(neighboring):
     )
     worst = max(abs(laws[a][at] - laws[b][at]) for a, b in pairs for at in laws[a])
     assert 0.5 < worst <= 1 + 1e-9
+
+
+def test_a_series_counts_both_stages():
+    """compose() sees stage 1 as one pure mechanism more, in every way of accounting."""
+    auto_plan, alone = auto(delta=0), geodp.plan("0.95", cap=64, **WHERE)
+    both = geodp.compose([auto_plan] * 30, 1e-6)["eps"]
+    one = geodp.compose([alone] * 30, 1e-6)["eps"]
+    assert (both > one).all()
+    assert both["basic"] == 30
+    joint = geodp.plan_together({"a": Count(), "b": Count()}, 1, **{**WHERE, "cap": 4})
+    assert geodp.compose([joint], 1e-6)["eps"]["basic"] == 1
