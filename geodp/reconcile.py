@@ -212,7 +212,10 @@ def _blob_problems(connection: Connection, held: list[tables.Row]) -> Iterator[P
 
 def _positions(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that a ledger keeps of moved points; NaN where there is none."""
+    if "geometry" not in frame.columns:
+        return frame
     points = np.asarray(frame["geometry"].array, dtype=object)
+    points = np.where(shapely.is_valid_input(points), points, None)
     return pd.DataFrame({"lon": shapely.get_x(points), "lat": shapely.get_y(points)})
 
 

@@ -292,6 +292,11 @@ def test_changed_points_are_found(reports, ledger, tmp_path):
     hidden.loc[0, "geometry"] = None
     assert len(ledger.verify(hidden)) == 2
     assert ledger.verify(moved.iloc[1:])["problem"].str.contains("7 were released").all()
+    bare = pd.DataFrame({"rider": ["x"] * 7})
+    texts = pd.DataFrame({"geometry": ["POINT (0 0)"] * 7})
+    for lost in (bare, texts):
+        lost.attrs = moved.attrs
+        assert len(ledger.verify(lost)) == 2
     assert record(moved) == moved.attrs["geodp"]
     forged = moved.copy()
     forged.attrs["geodp"] = {**moved.attrs["geodp"], "eps_per_km": 0.1}
