@@ -143,10 +143,6 @@ def make_auto_plan(
             'cap="auto" chooses a cap with every release. A series chooses it once: '
             "cap=geodp.choose_cap(...), and then pays each release with a Budget."
         )
-    if ways.cells != "all":
-        raise ValueError(
-            f'cap="auto" releases all cells; with cells="{ways.cells}" choose the cap first: geodp.choose_cap(...).'
-        )
     total, probability = asked_budget(eps, delta)
     levels = slots(by)
     first = selection(policy, total * SHARE, CANDIDATES, QUANTILE, levels)
@@ -160,7 +156,7 @@ def make_auto_plan(
     options = tuple(made(cap, pinned) for cap in CANDIDATES)
     plan = AutoPlan(
         replace(options[-1].policy, cap="auto"),
-        query,
+        options[-1].query,
         levels,
         total,
         probability,
@@ -226,7 +222,7 @@ def _counted(
         found, *totals = points.totals(plan.options[-1], counters, mode.secret)
         return lengths_of(found["subjects"]), dict(zip(first.candidates, totals, strict=True)).__getitem__
     with quiet():
-        rows = discreetly("placing the rows", mode, lambda: place(plan, gdf))
+        rows = discreetly("placing the rows", mode, lambda: place(plan.options[-1], gdf))
         lengths = discreetly("placing the rows", mode, lambda: keys_per_subject(rows, plan.layout))
 
     def tally(cap: int) -> Exact:

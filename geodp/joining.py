@@ -13,6 +13,8 @@ from geodp.plans import Plan, Ways, decided_plan
 from geodp.policy import NOT_GIVEN, Policy
 from geodp.policy import policy as make_policy
 from geodp.queries import Count, Query
+from geodp.queries.levels import LevelsCount
+from geodp.queries.weighted import WeightedCount
 
 __all__ = ["AskedView", "budget_shares", "check_same_people", "parse_view", "pinned_plans", "view_names"]
 
@@ -110,7 +112,9 @@ def _of_plan(name: str, plan: Plan, given: Mapping[str, Any], ways: Ways) -> Ask
                 f"view {name!r} is a plan with {field}={has!r}, and here {field}={said!r} was said."
             )
     how = replace(plan.ways, mechanism=ways.mechanism, criterion=ways.criterion)
-    return plan.policy, plan.query, plan.slots, how
+    # What a count became by strategy, weights or rescaling follows from the plan's ways and policy again.
+    query = Count() if isinstance(plan.query, Count | LevelsCount | WeightedCount) else plan.query
+    return plan.policy, query, plan.slots, how
 
 
 def check_same_people(names: Sequence[str], policies: Sequence[Policy]) -> None:
@@ -165,6 +169,12 @@ def _decided(plans: Sequence[Plan], shares: Sequence[Fraction]) -> tuple[str, st
     first = plans[0]
     if len(plans) == 1 or first.budget is not None or first.ways.mechanism != "auto" or first.delta == 0:
         return first.mechanism, None, ""
+    if any(plan.policy.contribution == "weighted" for plan in plans):
+        return (
+            "gaussian",
+            "weighted contributions with a delta take Gaussian noise",
+            "its weights would be smaller",
+        )
     both = [(plan.choice.laplace, plan.choice.gaussian) for plan in plans]
     if any(laplace is None for laplace, _ in both):
         return "gaussian", "the only one whose scale fits in all views", "its scale would exceed 2^50 steps"

@@ -191,6 +191,40 @@ def test_what_cannot_be_had_is_refused(ledger):
         auto(1000, 0)
 
 
+@pytest.mark.parametrize("ways", [{"contribution": "weighted"}, {"strategy": "levels"}, {"rescale": True}])
+def test_other_ways_of_counting_have_stages_too(trips, ways):
+    plan = auto(**ways)
+    with testing.noiseless():
+        frame = plan.release(trips)
+        typed = plan.option(frame.attrs["geodp"]["cap"]).release(trips)
+    assert frame.drop(columns="geometry").equals(typed.drop(columns="geometry"))
+
+
+def test_cells_that_are_chosen_and_a_cap_that_is_chosen_do_not_go_together():
+    for cells in ("sparse", "select"):
+        with pytest.raises(ValueError, match="choose_cap"):
+            auto(cells=cells)
+
+
+def test_partitions_give_what_memory_gives(trips):
+    dask_geopandas = pytest.importorskip("dask_geopandas")
+    import dask
+
+    import geodp.dask
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parts = dask_geopandas.from_geopandas(trips, npartitions=3)
+    plan = auto(return_geometry=False)
+    with dask.config.set(scheduler="sync"), testing.noiseless():
+        far, near = plan.release(parts), plan.release(trips)
+        assert far.equals(near)
+        assert far.attrs == near.attrs
+        assert geodp.choose_cap(parts, 1, **WHERE) == geodp.choose_cap(trips, 1, **WHERE)
+        joint = geodp.plan_together({"a": Count(), "b": {"grid": "h3:6"}}, 1, **{**WHERE, "cap": 2})
+        assert joint.release(parts)["b"].equals(joint.release(trips)["b"])
+
+
 ZONES = gpd.GeoDataFrame({"z": ["w", "e"]}, geometry=[box(0, 0, 1, 1), box(1, 0, 2, 1)], crs=4326)
 
 

@@ -41,6 +41,7 @@ VIEWS = {
     "mean": {"query": Mean("minutes", value_bounds=(0, 100)), "cap": 2},
     "centroid": {"query": Centroid(), "grid": "h3:5"},
 }
+ALL = {"subject": "rider", "cap": 3, "bounds": BOX, "grid": "h3:6"}
 RELATIONS = ("add_remove_one", "replace_one")
 
 spots = st.sampled_from(
@@ -48,7 +49,7 @@ spots = st.sampled_from(
 )
 rows_of_one = st.lists(st.tuples(spots, st.integers(0, 3), st.integers(-20, 120)), max_size=6)
 people = st.lists(rows_of_one, max_size=4)
-chosen_views = st.sets(st.sampled_from(sorted(VIEWS)), min_size=1, max_size=5)
+chosen_views = st.sets(st.sampled_from([*sorted(VIEWS), "levels", "rescaled"]), min_size=1, max_size=5)
 
 
 def frame(everyone):
@@ -61,8 +62,13 @@ def frame(everyone):
 
 
 def joint(names, mechanism, neighboring, weights=None, eps=1):
+    views = {
+        **VIEWS,
+        "levels": geodp.plan(1, 1e-6, **{**ALL, "grid": "h3:7"}, strategy="levels", neighboring=neighboring),
+        "rescaled": geodp.plan(1, 1e-6, **ALL, rescale=4, neighboring=neighboring),
+    }
     return geodp.plan_together(
-        {name: VIEWS[name] for name in names},
+        {name: views[name] for name in names},
         eps,
         1e-6,
         weights,

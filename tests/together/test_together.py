@@ -173,6 +173,26 @@ def test_plans_mappings_and_queries_are_the_same_thing(trips):
     assert a.charge.eps == 1
 
 
+@pytest.mark.parametrize("ways", [{"strategy": "levels"}, {"contribution": "weighted"}, {"rescale": True}])
+def test_plans_of_other_ways_keep_them(trips, ways):
+    plan = geodp.plan(1, 1e-6, **WHO, **ways)
+    joint = geodp.plan_together({"a": plan, "b": plan}, 1, 1e-6, mechanism=plan.mechanism)
+    assert geodp.plan_together({"a": plan, "b": plan}, 1, 1e-6)["a"].query == joint["a"].query
+    assert type(joint["a"].query) is type(plan.query)
+    assert [m.name for m in joint["a"].measurements] == [m.name for m in plan.measurements]
+    with testing.noiseless():
+        a, alone = joint.release(trips)["a"], plan.release(trips)
+    measured = [column for column in alone if column.startswith("noisy")]
+    assert a[measured].equals(alone[measured])
+    geodp.record(a)
+
+
+def test_plans_that_leave_cells_out_are_refused():
+    plan = geodp.plan(1, 1e-6, **WHO, cells="sparse")
+    with pytest.raises(ValueError, match="all cells"):
+        geodp.plan_together({"a": plan}, 1, 1e-6)
+
+
 def test_zones_stand_beside_bounds(trips):
     zones = gpd.GeoDataFrame({"borough": ["x"]}, geometry=[box(-74.1, 40.6, -73.8, 40.9)], crs=4326)
     frames = together(trips, {"zones": {"grid": geodp.Zones(zones, key="borough")}, "cells": Count()})
