@@ -96,7 +96,7 @@ def audit(
     >>> points = gpd.points_from_xy([40.73, 40.75, 40.78], [-73.99, -73.98, -73.95])
     >>> trips = gpd.GeoDataFrame({"rider": ["a", "a", "b"]}, geometry=points, crs=4326)
     >>> audit(trips, subject="rider", bounds=(-74.1, 40.6, -73.8, 40.9), grid="h3:5").warnings[0]
-    'AXES SWAPPED? 100.0% of the points lie outside, and with x and y exchanged 100.0% lie inside: make points \
+    'AXES SWAPPED? 100.0 % of the points lie outside, and with x and y exchanged 100.0 % lie inside: make points \
 from (longitude, latitude).'
     """
     named = subject is not None and not isinstance(subject, EachRow)
@@ -230,7 +230,7 @@ def _warnings(
     if len(frame) and not len(rows.subject):
         said.append("no row has a subject, a cell and all levels: a release would be pure noise.")
     if not policy.by_row and len(who) and (who < 0).mean() > _MOST:
-        said.append(f"{(who < 0).mean():.1%} of the rows have no usable {shown(policy.unit)}.")
+        said.append(f"{100 * (who < 0).mean():.1f} % of the rows have no usable {shown(policy.unit)}.")
     if policy.population is not None and found > policy.population:
         said.append(
             f"{found:,} {people(policy.unit)} were found, more than the declared {policy.population:,}."
@@ -246,10 +246,10 @@ def _about_place(reach: tuple[float, float] | None) -> list[str]:
     inside, exchanged = reach
     if exchanged > _MOST:
         return [
-            f"AXES SWAPPED? {1 - inside:.1%} of the points lie outside, and with x and y exchanged "
-            f"{exchanged:.1%} lie inside: make points from (longitude, latitude)."
+            f"AXES SWAPPED? {100 * (1 - inside):.1f} % of the points lie outside, and with x and y exchanged "
+            f"{100 * exchanged:.1f} % lie inside: make points from (longitude, latitude)."
         ]
-    return [f"{1 - inside:.1%} of the points lie outside: is it the right box, and the right CRS?"]
+    return [f"{100 * (1 - inside):.1f} % of the points lie outside: is it the right box, and the right CRS?"]
 
 
 def _about_extent(plan: Plan, frame: gpd.GeoDataFrame, value: str | None) -> list[str]:

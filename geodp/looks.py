@@ -179,13 +179,16 @@ def _subjects(audit: Audit) -> list[tuple[str, ...]]:
     for kept in audit.kept:
         mark = " <-" if kept.cap == audit.cap else ""
         rows.append(
-            (f"cap {kept.cap}{mark}", f"keeps {kept.pairs:.1%} of cells, {kept.subjects:.1%} of {who} whole")
+            (
+                f"cap {kept.cap}{mark}",
+                f"keeps {100 * kept.pairs:.1f} % of cells, {100 * kept.subjects:.1f} % of {who} whole",
+            )
         )
     return rows
 
 
 def _outside(audit: Audit) -> str:
-    return "" if audit.outside is None else f"; {audit.outside:.1%} of the points lie outside"
+    return "" if audit.outside is None else f"; {100 * audit.outside:.1f} % of the points lie outside"
 
 
 def _delta(audit: Audit) -> str:
@@ -193,4 +196,4 @@ def _delta(audit: Audit) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.1%}" if whole else "0.0%"
+    return f"{100 * part / whole:.1f} %" if whole else "0.0 %"

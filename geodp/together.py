@@ -399,7 +399,7 @@ def _page(joint: JointPlan) -> list[tuple[str, ...]]:
         page.append(
             (
                 "",
-                f"{part.policy.grid.name}, {part.n_cells:,} cells; {float(weight):.0%} of the budget; std "
+                f"{part.policy.grid.name}, {part.n_cells:,} cells; {100 * float(weight):.0f} % of the budget; std "
                 f"{part.noise_std:,.3g}",
             )
         )

@@ -83,7 +83,7 @@ def test_swapped_axes_are_said_loudly(crs):
     right = shifted(crs)
     swapped = right.set_geometry(gpd.GeoSeries(shapely.points(right.geometry.y, right.geometry.x), crs=crs))
     audit = geodp.audit(swapped, **WHERE)
-    assert audit.warnings[0].startswith("AXES SWAPPED? 100.0%")
+    assert audit.warnings[0].startswith("AXES SWAPPED? 100.0 %")
     assert str(audit).splitlines()[1].split()[:2] == ["LOOK", "AXES"]
     assert not any("AXES" in text for text in geodp.audit(right, **WHERE).warnings)
     elsewhere = right.set_geometry(right.geometry.translate(3e6 if crs != 4326 else 30))
