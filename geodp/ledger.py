@@ -59,7 +59,8 @@ class Ledger:
         unless it exists; without, it must exist. Everything below is fixed at creation and need not be
         repeated; what is repeated has to agree.
     eps, delta : number
-        The ceiling: everything ever released through this ledger together is (eps, delta)-DP.
+        The ceiling: everything ever paid for in this ledger together is (eps, delta)-DP. What is only
+        noted (single positions) is not covered: see :meth:`note` and :meth:`metric_spent`.
         ``delta`` is 0 if left out, and below 1/population (below 1e-3 without one).
     accountant : {"both", "basic", "zcdp"}
         Which books are kept (see :mod:`geodp.accounting`); ``"both"`` if left out.

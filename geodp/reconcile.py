@@ -214,8 +214,8 @@ def _positions(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that a ledger keeps of moved points; NaN where there is none."""
     if "geometry" not in frame.columns:
         return frame
-    points = np.asarray(frame["geometry"].array, dtype=object)
-    points = np.where(shapely.is_valid_input(points), points, None)
+    points = np.array(frame["geometry"].array, dtype=object)
+    points[~shapely.is_valid_input(points)] = None
     return pd.DataFrame({"lon": shapely.get_x(points), "lat": shapely.get_y(points)})
 
 
