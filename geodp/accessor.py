@@ -112,6 +112,8 @@ class Accessor:
         criterion: str = "std",
         strategy: str = "flat",
         cells: str = "all",
+        threshold: int | None = None,
+        phantoms: float | None = None,
         ledger: "Ledger | None" = None,
         label: str | None = None,
         retry: bool = False,

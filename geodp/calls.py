@@ -42,6 +42,8 @@ def heatmap(
     criterion: str = "std",
     strategy: str = "flat",
     cells: str = "all",
+    threshold: int | None = None,
+    phantoms: float | None = None,
     # books
     ledger: "Ledger | None" = None,
     label: str | None = None,
@@ -103,8 +105,16 @@ def heatmap(
     strategy : {"flat", "levels"}, default "flat"
         What is measured: the cells, or totals of coarse blocks too, which gets large regions right at some
         cost per cell. Worth it from some 4,000 cells up.
-    cells : {"all"}, default "all"
-        Which cells are released.
+    cells : {"all", "sparse", "select"}, default "all"
+        Which cells are released: all of them; for domains too large to list, only those whose noisy count
+        reaches a public threshold, empty ones as often as a release of all cells would have them there; or
+        only cells that hold somebody and pass a threshold that hides who is alone, for a part of delta.
+    threshold : int, optional
+        With ``cells="sparse"``: the least noisy count that is released. By default the smallest that at most
+        ``phantoms`` empty cells are expected to pass.
+    phantoms : float, optional
+        With ``cells="sparse"``: expected number of empty cells in the whole result, if all were empty. 1 by
+        default.
     ledger : Ledger, optional
         Pays for the release before its noise is drawn; refuses what would pass its ceiling.
     label : str, optional
@@ -183,6 +193,8 @@ def heatmap(
         criterion=criterion,
         strategy=strategy,
         cells=cells,
+        threshold=threshold,
+        phantoms=phantoms,
     )
     return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
 
@@ -528,6 +540,8 @@ def plan(
     criterion: str = "std",
     strategy: str = "flat",
     cells: str = "all",
+    threshold: int | None = None,
+    phantoms: float | None = None,
 ) -> Plan:
     """Decide a release without reading any data, and without spending anything.
 
@@ -541,7 +555,7 @@ def plan(
         Who is protected, as in :func:`geodp.heatmap`.
     bounds, outside, grid
         Where, as in :func:`geodp.heatmap`.
-    by, estimator, rescale, return_geometry, mechanism, criterion, strategy, cells
+    by, estimator, rescale, return_geometry, mechanism, criterion, strategy, cells, threshold, phantoms
         What and how, as in :func:`geodp.heatmap`.
 
     Returns
@@ -572,6 +586,8 @@ def plan(
         estimator=estimator,
         strategy=strategy,
         cells=cells,
+        threshold=threshold,
+        phantoms=phantoms,
         return_geometry=return_geometry,
         rescale=rescale,
     )

@@ -193,7 +193,8 @@ def _cells(plan: "Plan") -> str:
     each = f"about {area(plan.layout.domain.area_km2)}" + ("" if plan.n_cells == 1 else " each")
     chosen = " (the finest H3 with at most 10,000)" if plan.default_grid else ""
     slots = f", {len(plan.slots):,} slots of each" if plan.slots.names else ""
-    return f"{plan.n_cells:,}{chosen}, {each}{slots}, all released, empty or not"
+    most = "" if getattr(plan.layout.domain, "exact", True) else "at most "
+    return f"{most}{plan.n_cells:,}{chosen}, {each}{slots}, {plan.query.released(plan)}"
 
 
 def _budget(eps: Any, delta: Any) -> str:
@@ -296,6 +297,9 @@ def _readable(plan: "Plan") -> list[Row]:
         return _readable_ratio(plan)
     leading = plan.measurements[0]
     size, step = leading.quantity.size, float(leading.quantity.step)
+    if plan.threshold is not None:
+        reach = leading.law.halfwidth("0.95", size)
+        return [("readable", f"all counts at once lie within {reach:,} of the truth (95 %)")]
     h = leading.law.halfwidth("0.95")
     unit = f" {shown(plan.query.reads, 15)}" if plan.query.reads else ""
     passing = float(leading.law.sf(h)) * size

@@ -17,13 +17,21 @@ from geodp.bounds import WORLD, Box
 from geodp.errors import BoundsWarning, NoiseWarning, PopulationWarning, PrivacyUnitWarning, warn
 from geodp.exact import exact, exact_delta, exact_positive, whole
 from geodp.grids import finest_h3
+from geodp.grids.ranked import ranked
 from geodp.mechanisms.calibration import rho_of, scale_for, sigma_for, sigma_for_rho
 from geodp.mechanisms.choice import MechanismChoice, decide
 from geodp.mechanisms.laws import DiscreteLaplace, Law, RoundedGaussian
 from geodp.policy import Policy, one_of
 from geodp.queries import Layout, Measurement, Quantity, Query
 from geodp.slots import Slots, slots
-from geodp.strategies import leveled, settled_query
+from geodp.strategies import (
+    check_auto,
+    check_phantoms,
+    check_ranked,
+    leveled,
+    settled_query,
+    sparse_hint,
+)
 
 if TYPE_CHECKING:
     import geopandas as gpd
@@ -47,6 +55,7 @@ ESTIMATORS = ("pyramid", "shrink", "median", "norm_sub", "clamp")
 _SURE_DELTA = Fraction(1, 1000)
 _SURELY_NO_NOISE = 0.999999
 _K_MAX = 64
+_MOST_COMPARED = 10**15
 
 
 @dataclass(frozen=True)
@@ -65,10 +74,14 @@ class Ways:
     rescale : int
         Most keys of one subject in the separately measured total that the map is scaled to; 0 for none,
         True for 64.
-    cells : {"all"}
+    cells : {"all", "sparse", "select"}
         Which cells are released.
     return_geometry : bool
         Whether outlines are part of the frame.
+    threshold : int, optional
+        With sparse cells: the least noisy count that is released.
+    phantoms : Fraction, optional
+        With sparse cells and no threshold: how many empty cells are expected to be released at most.
     """
 
     mechanism: str = "auto"
@@ -78,18 +91,36 @@ class Ways:
     cells: str = "all"
     return_geometry: bool = True
     rescale: int = 0
+    threshold: int | None = None
+    phantoms: Any = None
 
     def __post_init__(self) -> None:
         one_of(self.mechanism, "mechanism", ("auto", "laplace", "gaussian"))
         one_of(self.criterion, "criterion", ("std", "max_error"))
         one_of(self.estimator, "estimator", ESTIMATORS)
         one_of(self.strategy, "strategy", ("flat", "levels"))
-        one_of(self.cells, "cells", ("all",))
+        one_of(self.cells, "cells", ("all", "sparse", "select"))
         if not isinstance(self.return_geometry, bool):
             raise TypeError(f"return_geometry must be True or False, got {self.return_geometry!r}.")
         if isinstance(self.rescale, bool):
             object.__setattr__(self, "rescale", _K_MAX if self.rescale else 0)
         whole(self.rescale, "rescale", 0)
+        self._check_threshold()
+
+    def _check_threshold(self) -> None:
+        given = [name for name in ("threshold", "phantoms") if getattr(self, name) is not None]
+        if not given:
+            return
+        if self.cells != "sparse":
+            raise ValueError(f'{given[0]} goes with cells="sparse", got cells="{self.cells}".')
+        if len(given) > 1:
+            raise ValueError(
+                "phantoms says how often empty cells may pass, threshold what they must; give one."
+            )
+        if self.threshold is not None:
+            object.__setattr__(self, "threshold", whole(self.threshold, "threshold", 1, 2**40))
+        else:
+            object.__setattr__(self, "phantoms", exact_positive(self.phantoms, "phantoms"))
 
 
 @dataclass(frozen=True)
@@ -132,17 +163,22 @@ class Plan:
     @property
     def layout(self) -> Layout:
         """The domain and its size."""
-        return _layout(self.policy, self.slots)
+        return _layout(self.policy, self.slots, self.ways)
 
     @property
     def index(self) -> pd.Index:
-        """Ids of the released rows: cells, or cells and slots."""
+        """Ids of the released rows: cells, or cells and slots; raises where they are not public."""
         return self.slots.index(self.layout.domain.index)
 
     @property
     def n_cells(self) -> int:
-        """Number of cells, all of them released, empty or not."""
+        """Number of cells, released or not; an upper bound where ``layout.domain.exact`` is False."""
         return self.layout.domain.n_cells
+
+    @property
+    def threshold(self) -> int | None:
+        """Least noisy count that is released; ``None`` where all cells are."""
+        return self.query.threshold(self)
 
     @property
     def l1(self) -> float:
@@ -176,15 +212,17 @@ class Plan:
     @property
     def estimator(self) -> str:
         """What makes the map's column out of the measurement."""
-        return self.ways.estimator
+        names = {"all": self.ways.estimator, "sparse": "censored", "select": "none"}
+        return self.ways.estimator if self.ways.estimator == "clamp" else names[self.ways.cells]
 
     @property
     def charge(self) -> Charge:
         """What the release spends: eps, delta and rho."""
+        select = self.query.selection(self.delta, self.mechanism)
         if self.mechanism == "laplace":
-            return Charge(self.eps, Fraction(0), self.eps**2 / 2)
+            return Charge(self.eps, select, self.eps**2 / 2, select)
         rho = sum((rho_of(m.l2_squared, m.scale) for m in self.measurements), Fraction(0))
-        return Charge(self.eps, self.delta, rho)
+        return Charge(self.eps, self.delta, rho, select)
 
     @property
     def key(self) -> str:
@@ -198,7 +236,7 @@ class Plan:
             "rho": None if self.budget is None else str(self.budget.rho),
             "ways": asdict(self.ways),
         }
-        return json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+        return json.dumps(arguments, sort_keys=True, separators=(",", ":"), default=str)
 
     def release(
         self,
@@ -277,11 +315,13 @@ def make_plan(
         would not fit into integers.
     """
     if policy.cap == "auto":
+        check_auto(ways or Ways())
         from geodp.autoplans import make_auto_plan
 
         return make_auto_plan(policy, eps, delta, query, by, ways or Ways())
     plan = decided_plan(policy, eps, delta, query, by, ways or Ways())
     check_noise(plan)
+    check_phantoms(plan)
     warn_of(policy, plan)
     return plan
 
@@ -299,11 +339,11 @@ def decided_plan(
     budget = eps if isinstance(eps, Budget) else None
     asked_eps, asked_delta = asked_budget(eps, delta)
     _check_delta(asked_delta, policy.population)
-    query = settled_query(query, policy, ways)
+    query = settled_query(query, policy, ways, asked_delta, budget)
     settled, default_grid = _settle(policy, query)
     levels = slots(by)
-    _check_size(settled, len(levels), default_grid)
-    layout = _layout(settled, levels)
+    _check_size(settled, query, len(levels), ways)
+    layout = _layout(settled, levels, ways)
     choice = _choose(layout, query, asked_eps, asked_delta, ways, budget, share)
     if ways.strategy == "levels":
         query = leveled(layout, choice.mechanism, choice.law.std)
@@ -348,8 +388,11 @@ def _settle(policy: Policy, query: Query) -> tuple[Policy, bool]:
     return replace(policy, bounds=box, grid=grid or finest_h3(box)), grid is None
 
 
-def _check_size(policy: Policy, n_slots: int, default_grid: bool) -> None:
+def _check_size(policy: Policy, query: Query, n_slots: int, ways: Ways) -> None:
     box: Box = policy.bounds or WORLD
+    if ways.cells != "all":
+        check_ranked(ranked(policy.grid, box).n_cells * n_slots)
+        return
     size = policy.grid.estimate(box) * n_slots
     if size <= MAX_CELLS:
         return
@@ -358,6 +401,7 @@ def _check_size(policy: Policy, n_slots: int, default_grid: bool) -> None:
     fits = policy.grid.fitting(box, MAX_CELLS // n_slots)
     if fits is not None:
         message += f' "{fits.name}" fits (about {_about(fits.estimate(box) * n_slots)}).'
+    message += sparse_hint(query, policy, ways)
     raise ValueError(message)
 
 
@@ -366,8 +410,10 @@ def _about(number: int) -> str:
     return f"{round(number, -digits):,}"
 
 
-def _layout(policy: Policy, levels: Slots) -> Layout:
-    return Layout(policy, policy.grid.domain(policy.bounds or WORLD), len(levels))
+def _layout(policy: Policy, levels: Slots, ways: Ways) -> Layout:
+    box = policy.bounds or WORLD
+    domain = policy.grid.domain(box) if ways.cells == "all" else ranked(policy.grid, box)
+    return Layout(policy, domain, len(levels))
 
 
 def _choose(
@@ -386,10 +432,10 @@ def _choose(
         laplace.norms.l1 / (laplace.share * share),
         gaussian.norms.l2_squared / (gaussian.share * share),
         eps,
-        delta,
+        delta - query.selection(delta, "gaussian"),
         mechanism=mechanism,
         criterion=ways.criterion,
-        cells=layout.n_keys,
+        cells=min(layout.n_keys, _MOST_COMPARED),
         population=layout.policy.population,
         rho=None if budget is None else budget.rho,
     )
@@ -405,7 +451,8 @@ def _measure(
     share: Fraction,
 ) -> tuple[Measurement, ...]:
     quantities = (replace(q, share=q.share * share) for q in query.quantities(layout, mechanism))
-    return tuple(Measurement(q, _law(q, eps, delta, mechanism, budget)) for q in quantities)
+    left = delta - query.selection(delta, mechanism)
+    return tuple(Measurement(q, _law(q, eps, left, mechanism, budget)) for q in quantities)
 
 
 def _law(quantity: Quantity, eps: Fraction, delta: Fraction, mechanism: str, budget: Budget | None) -> Law:

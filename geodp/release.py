@@ -38,7 +38,6 @@ __all__ = [
     "place",
     "quiet",
     "release",
-    "saturating_add",
     "tally",
 ]
 
@@ -129,28 +128,14 @@ def place(plan: "Plan", gdf: gpd.GeoDataFrame) -> Rows:
 
 def draw(plan: "Plan", exact: Mapping[str, Ints], mode: testing.Mode) -> dict[str, Ints]:
     """Add the noise of every measurement; saturates where int64 ends, so that nothing wraps."""
-    if mode.silent:
-        return {m.name: exact[m.name] for m in plan.measurements}
-    return {
-        m.name: saturating_add(exact[m.name], m.law.sample(m.quantity.size, mode.bits))
-        for m in plan.measurements
-    }
-
-
-def saturating_add(exact: Ints, noise: Ints) -> Ints:
-    """Return the sum, held within ±(2**63 - 1); the noise lies within ±2**62."""
-    top = np.iinfo(np.int64).max
-    total = np.clip(exact, -top // 2, top // 2) + noise
-    saturated: Ints = np.clip(total, -top, top)
-    return saturated
+    return plan.query.draw(plan, exact, mode)
 
 
 def finish(plan: "Plan", columns: Mapping[str, NDArray[Any]], record: dict[str, Any]) -> gpd.GeoDataFrame:
-    """Lay the released columns out on the plan's public rows."""
-    data = dict(columns)
+    """Lay the released columns out on the plan's rows."""
+    index, data = plan.query.rows(plan, columns)
     if plan.policy.outside == "clamp" and plan.policy.bounds is not None:
-        data["edge"] = np.repeat(plan.layout.domain.edge, len(plan.slots))
-    index = plan.index
+        data["edge"] = plan.query.edge(plan, columns)
     if not plan.ways.return_geometry:
         frame: Any = pd.DataFrame(data, index=index)
     else:

@@ -41,6 +41,13 @@ class Slots:
             return cells
         return pd.MultiIndex.from_product([cells, *self._level_indexes()], names=[cells.name, *self.names])
 
+    def index_of(self, cells: pd.Index, codes: NDArray[np.int64]) -> pd.Index:
+        """Return the index of single rows: a cell and the number of a slot each."""
+        levels = self._level_indexes()
+        places = np.unravel_index(codes, [len(level) for level in levels])
+        taken = [level.take(place) for level, place in zip(levels, places, strict=True)]
+        return pd.MultiIndex.from_arrays([cells, *taken], names=[cells.name, *self.names])
+
     def check(self, dtypes: Mapping[str, Any]) -> None:
         """Raise where a column is missing, or its dtype cannot hold the levels."""
         for name, levels in zip(self.names, self._level_indexes(), strict=True):

@@ -67,10 +67,14 @@ class View:
         rescale: bool | int = False,
         strategy: str = "flat",
         cells: str = "all",
+        threshold: int | None = None,
+        phantoms: float | None = None,
         return_geometry: bool = True,
     ) -> Plan:
         """Decide a release without reading any row; see :func:`geodp.plan`."""
-        ways = Ways(mechanism, criterion, estimator, strategy, cells, return_geometry, rescale)
+        ways = Ways(
+            mechanism, criterion, estimator, strategy, cells, return_geometry, rescale, threshold, phantoms
+        )
         policy = self.policy if grid is None else replace(self.policy, grid=grid)
         return make_plan(policy, eps, delta, query or Count(), by, ways)
 
@@ -100,6 +104,8 @@ class View:
         rescale: bool | int = False,
         strategy: str = "flat",
         cells: str = "all",
+        threshold: int | None = None,
+        phantoms: float | None = None,
         label: str | None = None,
         retry: bool = False,
         reason: str | None = None,
@@ -117,6 +123,8 @@ class View:
             rescale=rescale,
             strategy=strategy,
             cells=cells,
+            threshold=threshold,
+            phantoms=phantoms,
             return_geometry=return_geometry,
         )
         return self._release(chosen, label, retry, reason)

@@ -44,7 +44,7 @@ from geodp.grids.ordered import distinct
 from geodp.grids.outlines import polygons
 from geodp.grids.square import _RADIUS_KM, Square, _Axis, _columns, _east, _rows, _west, _westward
 
-__all__ = ["LISTED", "RankedDomain", "ranked"]
+__all__ = ["LISTED", "RankedDomain", "can_rank", "ranked"]
 
 LISTED = 50_000
 _COVER = 4_000
@@ -113,6 +113,11 @@ class RankedDomain(Domain):
     @abstractmethod
     def on_edge(self, cells: Ints) -> Flags:
         """Tell which cells the border of the box runs through."""
+
+
+def can_rank(grid: Grid) -> bool:
+    """Tell whether the cells of a grid can be numbered without being listed."""
+    return isinstance(grid, H3) or (isinstance(grid, Square) and grid.crs is None)
 
 
 def ranked(grid: Grid, box: Box | None) -> RankedDomain:

@@ -7,10 +7,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from geodp.grids.hierarchy import Hierarchy
 from geodp.mechanisms.laws import Law
+from geodp.mechanisms.noise import add_saturating
 from geodp.sensitivity import Norms
 from geodp.subjects import Subjects
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from geodp.grids import Domain, Grid
     from geodp.plans import Plan
     from geodp.policy import Policy
+    from geodp.testing import Mode
 
 __all__ = ["Layout", "Measurement", "Quantity", "Query", "Rows"]
 
@@ -194,9 +197,40 @@ class Query(ABC):
     def tally(self, rows: Rows, layout: Layout, mechanism: str, secret: bytes) -> dict[str, Ints]:
         """Bound every subject's contribution and add up, exactly; one vector for each quantity."""
 
+    def threshold(self, plan: "Plan") -> int | None:
+        """Return the least noisy count that is released; ``None`` where all rows are, by a public list."""
+        return None
+
+    def released(self, plan: "Plan") -> str:
+        """Say which cells are released."""
+        return "all released, empty or not"
+
+    def selection(self, delta: Fraction, mechanism: str) -> Fraction:
+        """Return the part of delta that choosing the rows costs."""
+        return Fraction(0)
+
     @abstractmethod
     def columns(self, plan: "Plan", noisy: Mapping[str, Ints]) -> dict[str, NDArray[Any]]:
         """Make the released columns from the noisy integers: post-processing, blind to the data."""
+
+    def draw(self, plan: "Plan", exact: Mapping[str, Ints], mode: "Mode") -> dict[str, Ints]:
+        """Add the noise of every measurement; saturates where int64 ends, so that nothing wraps."""
+        if mode.silent:
+            return {m.name: exact[m.name] for m in plan.measurements}
+        return {
+            m.name: add_saturating(exact[m.name], m.law.sample(m.quantity.size, mode.bits))
+            for m in plan.measurements
+        }
+
+    def rows(
+        self, plan: "Plan", columns: Mapping[str, NDArray[Any]]
+    ) -> tuple[pd.Index, dict[str, NDArray[Any]]]:
+        """Return the index of the released frame, and the columns that are not part of it."""
+        return plan.index, dict(columns)
+
+    def edge(self, plan: "Plan", columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+        """Return which rows lie on the border of the box."""
+        return np.repeat(plan.layout.domain.edge, len(plan.slots))
 
     def geometry(self, layout: Layout, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.object_]:
         """Return the geometry of each released row: the outline of its cell."""
