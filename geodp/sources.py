@@ -58,9 +58,10 @@ class Tally:
     def keys_looked_at(self) -> int | None:
         """The cap where keys are sampled; all keys count in weights, in rescaled totals, and for all we know."""
         from geodp.queries.levels import LevelsCount
+        from geodp.queries.unlisted import Unlisted
 
         query = self.plan.query
-        sampled = isinstance(query, Centroid | LevelsCount | Mean | Sum) or (
+        sampled = isinstance(query, Centroid | LevelsCount | Mean | Sum | Unlisted) or (
             isinstance(query, Count) and not query.rescaling
         )
         return self.plan.policy.cap if sampled else None

@@ -10,6 +10,7 @@ from geodp.lattice import add_up
 __all__ = ["Totals", "dense", "plus", "sparse"]
 
 Ints = NDArray[np.int64]
+_UNLISTED = -1
 
 
 class Totals:
@@ -18,7 +19,7 @@ class Totals:
     Attributes
     ----------
     parts : dict of str to (int, int64 array, int64 array)
-        Length of each vector, positions that are not zero, and what stands there.
+        Length of each vector (-1 where it is not listed), positions that are not zero, and what stands there.
     """
 
     __slots__ = ("parts",)
@@ -37,6 +38,9 @@ def sparse(counted: Sequence[Mapping[str, Ints]]) -> Totals:
     """Return what several counters counted, as one."""
     parts = {}
     for number, vectors in enumerate(counted):
+        if "key" in vectors:  # of a domain that nobody lists: these are its entries already
+            parts[f"{number}/count"] = (_UNLISTED, vectors["key"], vectors["count"])
+            continue
         for name, vector in vectors.items():
             where = np.flatnonzero(vector)
             parts[f"{number}/{name}"] = (len(vector), where, vector[where])
@@ -60,6 +64,9 @@ def dense(totals: Totals, n_counters: int) -> list[dict[str, Ints]]:
     counted: list[dict[str, Ints]] = [{} for _ in range(n_counters)]
     for name, (size, where, what) in totals.parts.items():
         number, _, quantity = name.partition("/")
+        if size == _UNLISTED:
+            counted[int(number)] = {"key": where, "count": what}
+            continue
         vector = np.zeros(size, np.int64)
         vector[where] = what
         counted[int(number)][quantity] = vector
