@@ -155,6 +155,11 @@ class Policy:
             return whole(self.cap, "cap", 1)
         if self.population is not None:
             raise ValueError("population counts people, and without subject only single rows are protected.")
+        if isinstance(self.cap, str):
+            raise ValueError(
+                f'cap={self.cap!r} chooses how many cells one subject may count in, and no subject was named. '
+                'Name the column that says whose a row is: subject="rider".'
+            )
         if self.rows_per_cell > 1 or (self.cap is not None and whole(self.cap, "cap", 1) > 1):
             raise ValueError(
                 "cap and rows_per_cell limit one subject, and no subject was named: every row is its own. "
