@@ -2,9 +2,10 @@
 
 A sum of n draws has the n-th power of their characteristic function. Its distribution is read off the
 Fourier series on a circle so long that what wraps around it, bounded by Chernoff, is below 1e-16: no
-normal approximation is made, however many draws there are. Sums with weights, and sums of few very wide
-draws, are blurred by a Gaussian 20,000 times narrower than they are, and the interval is widened by what
-the blur can hide: it is then never too narrow, and less than 0.04 % of a standard deviation too wide.
+normal approximation is made, however many draws there are. Where the series would have too many terms
+(few very wide draws, or wide draws with many weights) the sum is blurred by a Gaussian 5,000 times
+narrower than it is, and the interval is widened by what the blur can hide: it is then never too narrow, and
+less than 0.3 % of a standard deviation too wide.
 """
 
 import math
@@ -25,100 +26,110 @@ _NOTHING = 46.0  # exp(-46) is 1e-20
 _SLACK = 1e-12  # what rounding can add up to; decided on the wide side
 _MOST_TERMS = 1 << 18
 _CHUNK = 1 << 16
-_BLUR = 1 / 20_000
+_BLUR = 1 / 5000
 _BLUR_REACH = 7.2  # P(|N(0, 1)| > 7.2) is 6e-13
 
 
 @dataclass(frozen=True)
 class NoiseSum:
-    """The sum of weighted independent draws of one law.
+    """A sum of independent draws of one law, each with a rational weight.
 
     Parameters
     ----------
     law : Law
         Of each draw, in lattice steps.
-    parts : tuple of (float, int)
-        Pairs of a weight in (0, 1] and how many draws have it.
+    parts : tuple of (int, int)
+        Pairs of a weight's numerator, at least 1, and how many draws have it.
+    denominator : int, default 1
+        Of all weights.
 
     Examples
     --------
-    >>> NoiseSum(DiscreteLaplace(4.0), ((1.0, 100),)).halfwidth(0.95)
-    111
+    >>> NoiseSum(DiscreteLaplace(4.0), ((1, 100),)).halfwidth(0.95)
+    Fraction(111, 1)
     """
 
     law: Law
-    parts: tuple[tuple[float, int], ...]
+    parts: tuple[tuple[int, int], ...]
+    denominator: int = 1
 
     @classmethod
     def of_weights(cls, law: Law, numerators: NDArray[np.int64], denominator: int) -> "NoiseSum":
         """Return the sum with weights ``numerators / denominator``, all of them above 0."""
         values, counts = np.unique(numerators, return_counts=True)
-        pairs = zip(values.tolist(), counts.tolist(), strict=True)
-        return cls(law, tuple((value / denominator, count) for value, count in pairs))
+        common = math.gcd(denominator, *values.tolist())
+        pairs = zip((values // common).tolist(), counts.tolist(), strict=True)
+        return cls(law, tuple(pairs), denominator // common)
 
     @property
     def std(self) -> float:
         """Standard deviation."""
-        return self.law.std * math.sqrt(sum(count * weight**2 for weight, count in self.parts))
+        return self._spread / self.denominator
 
-    def halfwidth(self, level: float | Fraction) -> float:
-        """Return h with P(|S| <= h) >= ``level``: the smallest integer where all weights are 1.
+    def halfwidth(self, level: float | Fraction) -> Fraction:
+        """Return the smallest h with P(|S| <= h) >= ``level``.
 
         Probabilities are computed within 1e-12 and decided on the wide side. Where the sum is blurred,
-        h is up to 0.04 % of a standard deviation larger than need be.
+        h is up to 0.3 % of a standard deviation larger than need be.
         """
-        target = float(level) + _SLACK
-        if self.std == 0:
-            return 0
-        if self.parts == ((1.0, 1),):
-            return self.law.halfwidth(level)
-        whole = all(weight == 1 for weight, _ in self.parts)
-        reach = self._reach()
-        if whole:
-            series = self._lattice_series(reach)
-            if series is not None:
-                return _smallest(series, target, round(2 * self.std))
-        blur = self.std * _BLUR
-        y = _least(self._blurred_series(reach, blur), target, self.std)
-        h = y + _BLUR_REACH * blur
-        return math.floor(h) if whole else h
+        if self.parts == ((1, 1),):
+            return Fraction(self.law.halfwidth(level), self.denominator)
+        return Fraction(self._halfwidth_in_steps(float(level) + _SLACK), self.denominator)
 
-    def log_cf(self, t: Floats) -> Floats:
-        """Return the logarithm of the characteristic function at ``t``."""
+    @property
+    def _spread(self) -> float:
+        """Standard deviation in steps of the sum's own lattice, on which all weights are integers."""
+        return self.law.std * math.sqrt(sum(count * a**2 for a, count in self.parts))
+
+    def _halfwidth_in_steps(self, target: float) -> int:
+        if self._spread == 0:
+            return 0
+        reach = self._reach()
+        series = self._lattice_series(reach)
+        if series is not None:
+            return _smallest(series, target, round(2 * self._spread))
+        blur = self._spread * _BLUR
+        return math.floor(_least(self._blurred_series(reach, blur), target, blur) + _BLUR_REACH * blur)
+
+    def _log_cf(self, t: Floats) -> Floats:
+        """Return the logarithm of the characteristic function at ``t``, per step of the sum's lattice."""
         total = np.zeros_like(t)
-        for weight, count in self.parts:
-            total += count * _log_cf(self.law, t * weight)
+        for a, count in self.parts:
+            total += count * _log_cf(self.law, t * a)
         return total
 
     def _reach(self) -> float:
         """Return x with P(|S| >= x) < 1e-16, by Chernoff's bound."""
-        widest = 0.98 / self.law.scale if isinstance(self.law, DiscreteLaplace) else 20.0
-        thetas = np.append(np.linspace(0.5, 14, 109) / self.std, np.linspace(0.05, 1, 20) * widest)
+        largest = max(a for a, _ in self.parts)
+        widest = (0.98 / self.law.scale if isinstance(self.law, DiscreteLaplace) else 20.0) / largest
+        thetas = np.append(np.linspace(0.5, 14, 109) / self._spread, np.linspace(0.05, 1, 20) * widest)
         thetas = thetas[thetas <= widest]
-        log_mgf = sum(count * _log_mgf(self.law, thetas * weight) for weight, count in self.parts)
+        log_mgf = sum(count * _log_mgf(self.law, thetas * a) for a, count in self.parts)
         return float(np.min((log_mgf + 38) / thetas)) + 2
 
     def _lattice_series(self, reach: float) -> "_Series | None":
         """Return P(|S| <= h) for integers h; None if it takes too many terms."""
         around = 2 * math.ceil(reach)
         last = self._last_term(2 * math.pi / around, around // 2)
-        if last is None:
+        if last > _MOST_TERMS:
             return None
         j = np.arange(1, last + 1, dtype=np.float64)
-        terms = np.exp(self.log_cf(2 * np.pi * j / around)) * np.where(2 * j == around, 1, 2)
+        terms = np.exp(self._log_cf(2 * np.pi * j / around)) * np.where(2 * j == around, 1, 2)
         half = np.pi * j / around
         return _Series(half, terms / np.sin(half) / around, 1 / around)
 
-    def _last_term(self, step: float, most: int) -> int | None:
-        """Return from which term on the series is below 1e-20; characteristic functions fall on [0, pi]."""
+    def _last_term(self, step: float, most: int) -> int:
+        """Return from which term on the series is below 1e-20, which is known where one draw's function falls."""
+        if self.parts[-1][0] > 1:
+            return most
         low, high = 1, most
         while low < high:
             middle = (low + high) // 2
-            if self.log_cf(np.array([middle * step]))[0] < -_NOTHING:
+            if self._log_cf(np.array([middle * step]))[0] < -_NOTHING:
                 high = middle
             else:
                 low = middle + 1
-        return low if low <= _MOST_TERMS else None
+        return low
 
     def _blurred_series(self, reach: float, blur: float) -> "_Series":
         """Return P(|S + V| <= y) for real y, V normal with standard deviation ``blur``."""
@@ -138,8 +149,8 @@ class NoiseSum:
         No factor exceeds 1, so what a few of them have made small can be left out before the others.
         """
         total: Floats = -((blur * t) ** 2) / 2
-        for weight, count in sorted(self.parts, key=lambda part: -part[1]):
-            total = total + count * _log_cf(self.law, t * weight)
+        for a, count in sorted(self.parts, key=lambda part: -part[1]):
+            total = total + count * _log_cf(self.law, t * a)
             t, total = t[total > -_NOTHING], total[total > -_NOTHING]
         return t, total
 
@@ -171,14 +182,14 @@ def _smallest(series: _Series, target: float, guess: int) -> int:
     return high
 
 
-def _least(series: _Series, target: float, std: float) -> float:
-    """Return a real at which an increasing series reaches ``target``, within 1e-6 std of the least."""
+def _least(series: _Series, target: float, blur: float) -> float:
+    """Return a real at which an increasing series reaches ``target``, within 1 % of the blur of the least."""
     from scipy.optimize import brentq
 
-    high = 2 * std
+    high = 2 * blur / _BLUR
     while series(high) < target:
         high *= 1.5
-    return float(brentq(lambda y: series(y) - target, 0.0, high, xtol=5e-7 * std)) + 5e-7 * std
+    return float(brentq(lambda y: series(y) - target, 0.0, high, xtol=blur / 200)) + blur / 200
 
 
 def _log_cf(law: Law, t: Floats) -> Floats:
