@@ -1,7 +1,7 @@
 """The tasks of one release: locate, bring each subject together, tally, add up.
 
 Every partition is reduced to a parcel. Parcels are shuffled by the digits of a hash of their subjects, in as
-few rounds as keep a round's pieces below 64 for each parcel, so that tasks grow with n log n and not with n².
+few rounds as keep a round's pieces below 32 for each parcel, so that tasks grow with n log n and not with n².
 Totals are added up in a tree of sixteens, so no task ever holds those of all partitions. The names of tasks
 are fixed words, a number and a random token of the release.
 """
@@ -27,8 +27,8 @@ from geodp.dask.tasks import (
 __all__ = ["Work", "plan_work"]
 
 _JOIN = 4
-_FEW = 32
-_BRANCH = 64
+_FEW = 8
+_BRANCH = 32
 _ADD = 16
 
 
@@ -91,7 +91,7 @@ class Work:
         self._add_up([self.put("tally", [i], tally, self.job, [parcel]) for i, parcel in enumerate(parcels)])
 
     def _joined(self) -> list[Any]:
-        """Many partitions are joined by fours first: fewer pieces to move, and most of them not halves of pairs."""
+        """Where there are many partitions, join them by fours first: fewer pieces to move, and fewer rows in them."""
         parcels = self._located
         if len(parcels) <= _FEW:
             return parcels

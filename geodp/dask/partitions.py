@@ -1,6 +1,6 @@
 """A dask-geopandas frame as a source of exact totals."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import geopandas as gpd
@@ -110,8 +110,17 @@ def _partitions(frame: Any, files: dict[int, str]) -> tuple[list[Any], dict[Any,
         if path is not None:
             files[number] = path
         closed = all(other in tasks for others in dependencies.values() for other in others)
-        own.append(Subgraph(tasks, key) if closed else None)
+        own.append(Subgraph(tasks, key) if closed and not _held(tasks) else None)
     together = {task for one in own if one is not None for task in one.graph}
     if None in own or sum(len(one.graph) for one in own if one is not None) > len(together):
         return keys, graph
     return own, {}
+
+
+def _held(tasks: Mapping[Any, Any]) -> bool:
+    """Whether some of it lies on a cluster already, as a future that only the cluster can look into."""
+    return any(
+        type(part).__name__ == "Future"
+        for task in tasks.values()
+        for part in (task, getattr(task, "value", None), *getattr(task, "args", ()))
+    )

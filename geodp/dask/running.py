@@ -1,14 +1,14 @@
 """Carrying out a graph: on the cluster of the current client, or on dask's local schedulers."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from geodp.dask.errors import code_of
 from geodp.dask.graph import Work
 from geodp.dask.tasks import Failed
 from geodp.dask.totals import Totals
-from geodp.progress import Bar, stage
+from geodp.progress import stage
 
 __all__ = ["run"]
 
@@ -22,18 +22,28 @@ class _Stopped(Exception):
 
 
 class _Watch:
-    """What is done so far: partitions first, then sets of subjects."""
+    """Follows the tasks that are done: first the partitions, then the sets of subjects."""
 
-    def __init__(self, work: Work, located: Bar, tallied: Bar) -> None:
-        self._bars = ((dict.fromkeys(work.states), located), (dict.fromkeys(work.tallies), tallied))
-        self._done: tuple[set[Any], set[Any]] = (set(), set())
+    def __init__(self, work: Work, bars: ExitStack) -> None:
+        self._bars = bars
+        self._stages = [("placing points", set(work.states)), ("adding up", set(work.tallies))]
+        self._next()
 
     def see(self, key: Any) -> None:
         """Count a task that is done."""
-        for (keys, bar), done in zip(self._bars, self._done, strict=True):
-            if key in keys:
-                done.add(key)
-                bar.reach(len(done) / len(keys))
+        for _, waiting in self._stages:
+            waiting.discard(key)
+        while len(self._stages) > 1 and not self._stages[0][1]:
+            self._bar.reach(1.0)
+            del self._stages[0]
+            self._next()
+        self._bar.reach(1 - len(self._stages[0][1]) / self._size)
+
+    def _next(self) -> None:
+        self._bars.close()
+        words, waiting = self._stages[0]
+        self._size = max(1, len(waiting))
+        self._bar = self._bars.enter_context(stage(words))
 
 
 def run(work: Work, get: Callable[..., Any]) -> Totals | Failed:
@@ -47,7 +57,8 @@ def run(work: Work, get: Callable[..., Any]) -> Totals | Failed:
     """
     code = "upstream"
     try:
-        with _bars(work) as watch:
+        with ExitStack() as bars:
+            watch = _Watch(work, bars)
             client = getattr(get, "__self__", None)
             return _locally(work, get, watch) if client is None else _on_cluster(work, client, watch)
     except _Stopped as stopped:
@@ -56,12 +67,6 @@ def run(work: Work, get: Callable[..., Any]) -> Totals | Failed:
         code = code_of(error)
     # Outside the handler: what is raised of this has no cause that could quote a row.
     return Failed(code)
-
-
-@contextmanager
-def _bars(work: Work) -> Iterator[_Watch]:
-    with stage("placing points") as located, stage("adding up") as tallied:
-        yield _Watch(work, located, tallied)
 
 
 def _locally(work: Work, get: Callable[..., Any], watch: _Watch) -> Totals | Failed:
@@ -86,7 +91,6 @@ def _on_cluster(work: Work, client: Any, watch: _Watch) -> Totals | Failed:
     keys = list(dict.fromkeys([work.result, *work.states, *work.tallies]))
     futures = dict(zip(keys, client.get(work.tasks, keys, sync=False), strict=True))
     names = {future: key for key, future in futures.items()}
-    finished = False
     try:
         for batch in as_completed(list(names)).batches():
             _check(batch, names, set(work.states), client)
@@ -97,11 +101,11 @@ def _on_cluster(work: Work, client: Any, watch: _Watch) -> Totals | Failed:
             for future in batch:
                 future.release()
         result: Totals | Failed = futures[work.result].result()
-        finished = True
         return result
     finally:
-        if not finished:
-            client.cancel(list(names))
+        # Tasks that nobody waits for any more are dropped, also after an interrupt.
+        for future in names:
+            future.release()
 
 
 def _check(batch: Any, names: dict[Any, Any], states: set[Any], client: Any) -> None:
