@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geodp.mechanisms.laws import Law
-from geodp.mechanisms.noise import Bits, Inversion, draw
+from geodp.mechanisms.noise import MAX_NOISE, Bits, Inversion, draw
 from geodp.mechanisms.precise import precision
 
 __all__ = ["MOST_PLACES", "gap_inversion", "hits"]
@@ -74,12 +74,13 @@ def gap_inversion(law: Law, threshold: int) -> Inversion | None:
         scale = float(1 / rate)
 
     def survival(mp: Any, k: int) -> Any:
-        return mp.exp(k * mp.log1p(-law._tail(mp, threshold)))
+        # Whatever leads beyond all places is one gap: else a rare hit would be searched for among 1e200.
+        return mp.exp(k * mp.log1p(-law._tail(mp, threshold))) if k <= MAX_NOISE else mp.mpf(0)
 
     return Inversion(
         scale=scale,
-        position=lambda u: np.log(u) * -scale,
-        position_of_log=lambda log_u: log_u * -scale,
+        position=lambda u: np.minimum(np.log(u) * -scale, float(MAX_NOISE)),
+        position_of_log=lambda log_u: min(log_u * -scale, float(MAX_NOISE)),
         survival=survival,
         digits=_LOST,
     )
