@@ -13,7 +13,8 @@ from typing import Any
 import pandas as pd
 
 from geodp.errors import NotARelease
-from geodp.records import law_of_measurement, record
+from geodp.records import record
+from geodp.seals import law_of_measurement
 from geodp.testing import NOT_PRIVATE, OS_ENTROPY
 from geodp.wording import at_most, cell_words, figure, shown
 
@@ -21,6 +22,18 @@ __all__ = ["Explanation", "explain"]
 
 _WIDTH = 100
 _RESCALED = " The map is scaled to a total without the cap, which was measured too; the measurement is not."
+_WHICH = {
+    "all": "empty ones too, so that which cells there are says nothing. Cells, ids, columns and this record were "
+    "fixed before any data were read.",
+    "sparse": "but only those with a large enough noisy number, empty or not, are in the file: which cells there "
+    "are is part of what is protected. Columns and this record were fixed before any data were read.",
+    "select": "but only those that hold somebody and have a large enough noisy number are in the file: which cells "
+    "there are is part of what is protected, by delta. Columns and this record were fixed before any data were read.",
+}
+_SOME = (
+    "noisy_count is the measurement of a cell that was released because its measurement is large, so it is too "
+    "large on average. lower and upper hold the noise of all cells at once with 95 %. Do not add these cells up."
+)
 _LAWS = {"laplace": "discrete Laplace noise", "gaussian": "rounded Gaussian noise"}
 
 
@@ -112,10 +125,8 @@ def _released(facts: Mapping[str, Any]) -> str:
     if facts.get("bounds"):
         west, south, east, north = facts["bounds"]
         where = f" between {west:g} and {east:g} degrees of longitude, {south:g} and {north:g} of latitude"
-    return (
-        f"{facts['counted']}. One number for each {cells}{where}{each}; empty ones too, so that which cells "
-        "there are says nothing. Cells, ids, columns and this record were fixed before any data were read."
-    )
+    which = _WHICH.get(facts.get("cells", "all"), "")
+    return f"{facts['counted']}. One number for each {cells}{where}{each}; {which}"
 
 
 def _protects(facts: Mapping[str, Any]) -> str:
@@ -224,6 +235,8 @@ def _unit(facts: Mapping[str, Any], name: str) -> str:
 
 
 def _estimates(facts: Mapping[str, Any]) -> str:
+    if facts.get("cells", "all") != "all":
+        return _SOME
     shows = {
         "count": "The column count is made for looking at: computed from the noisy numbers alone "
         f"(estimator {facts['estimator']}), which costs nothing. noisy_count is the measurement: it can be "

@@ -108,11 +108,11 @@ def reason(plan: "Plan") -> str:
 def noise_share(plan: "Plan", cells_each: float = 1) -> float | None:
     """Return the expected L1 error of the noise as a share of the map, for the declared population.
 
-    None without a population, or where the map is no count. ``cells_each`` is a guess of how many cells
+    None without a population, or where the map is no count of every cell. ``cells_each`` is a guess of how many cells
     (or cells and slots) a subject counts in.
     """
     counted = next((m for m in plan.measurements if m.name == "count"), None)
-    if plan.policy.population is None or counted is None:
+    if plan.policy.population is None or counted is None or plan.ways.cells != "all":
         return None
     steps = float(plan.policy.population * Fraction(cells_each) / counted.quantity.step)
     return expected_error(counted.law, counted.quantity.size, steps)

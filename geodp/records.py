@@ -17,31 +17,27 @@ from dataclasses import replace
 from decimal import Decimal, Inexact, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Protocol
 
-import geopandas as gpd
-import numpy as np
 import pandas as pd
 
 from geodp._version import __version__
 from geodp.errors import NotARelease
 from geodp.exact import plain
 from geodp.mechanisms.choice import Figures
-from geodp.mechanisms.laws import Law, law_of
 from geodp.pages import reason
 from geodp.queries import Query
+from geodp.seals import digest_of_plan, problem_of, seal
 from geodp.wording import bounded, shown
 
 if TYPE_CHECKING:
     from geodp.accounting import Charge
-    from geodp.bounds import Box
     from geodp.grids import Grid
     from geodp.plans import Plan
     from geodp.policy import Policy
 
-__all__ = ["Payable", "guarantee", "law_of_measurement", "plan_record", "record", "release_record", "sealed"]
+__all__ = ["Payable", "guarantee", "plan_record", "record", "release_record", "sealed"]
 
 _ROOMS = (200, 40, 20)
 _MOST_CHARGE = 300
@@ -96,7 +92,11 @@ def _facts(plan: "Plan", room: int) -> dict[str, Any]:
         **_grid(policy.grid, min(room, 60)),
         "by": _by(plan),
         "n_cells": plan.n_cells,
-        "rows": None if plan.threshold is not None else _digest_of_plan(plan),
+        "rows": None
+        if plan.threshold is not None
+        else digest_of_plan(plan)
+        if plan.ways.cells == "all"
+        else None,
         "columns": _columns(plan),
         "asked": {"eps": plain(plan.eps), "delta": plain(plan.delta)},
         "spent": {"eps": plain(charge.eps), "delta": plain(charge.delta), "rho": _plain(charge.rho)},
@@ -125,7 +125,7 @@ def release_record(plan: "Plan", noise: str, entry: dict[str, Any] | None) -> di
 
 def sealed(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record with a checksum of its own: against slips, not against forgers."""
-    return {**facts, "seal": _seal(facts)}
+    return {**facts, "seal": seal(facts)}
 
 
 def guarantee(plan: Payable, room: int = 40) -> str:
@@ -171,21 +171,13 @@ geodp.to_geojson writes it into GeoJSON, and ledger.record(label) always has it.
             "this frame carries no geodp record. GeoParquet keeps it; other formats drop it: geodp.to_geojson "
             "writes it into GeoJSON, and ledger.record(label) always has it."
         )
-    try:
-        problem = _points_problem(frame, found) if found.get("query") == "perturb" else _problem(frame, found)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        problem = "its record was changed"
+    problem = problem_of(frame, found)
     if problem is not None:
         raise NotARelease(
             f"this frame is no longer the release that its record describes: {problem}. Keep the released frame "
             "and derive others from it; geodp.explain and ledger.record(label) take the record itself."
         )
     return copy.deepcopy(found)
-
-
-def law_of_measurement(facts: Mapping[str, Any]) -> Law:
-    """Return the noise of one of a record's ``measurements``, in lattice steps."""
-    return law_of(facts["mechanism"], facts["scale"])
 
 
 def _query(query: Query, room: int) -> dict[str, Any]:
@@ -262,6 +254,7 @@ def _charge(plan: "Plan") -> dict[str, str] | None:
     charge = plan.charge
     exact = {"eps": _exact(charge.eps), "delta": _exact(charge.delta)}
     exact |= {} if charge.rho is None else {"rho": _exact(charge.rho)}
+    exact |= {"delta_select": _exact(charge.delta_select)} if charge.delta_select else {}
     return exact if sum(map(len, exact.values())) <= _MOST_CHARGE else None
 
 
@@ -289,136 +282,3 @@ def _libraries() -> str:
         with suppress(PackageNotFoundError):
             found.append(f"{name} {version(name)}")
     return ", ".join(found)
-
-
-def _digest_of_plan(plan: "Plan") -> str:
-    policy = plan.policy
-    slots = pd.Index([]) if not plan.slots.names else plan.slots.index(pd.Index([0]))
-    return _digest(_digest_of_cells(policy.grid, policy.bounds, plan.layout.domain.index), slots)
-
-
-_cells_seen: dict[tuple["Grid", "Box | None"], str] = {}
-
-
-def _digest_of_cells(grid: "Grid", box: "Box | None", cells: pd.Index) -> str:
-    """Return the digest of a domain's ids; kept for the domains in use, as millions of ids take a while."""
-    if (grid, box) not in _cells_seen:
-        if len(_cells_seen) >= 8:
-            _cells_seen.clear()
-        _cells_seen[grid, box] = _digest_of_index(cells)
-    return _cells_seen[grid, box]
-
-
-def _digest(cells: str, slots: pd.Index) -> str:
-    levels = [slots.get_level_values(i) for i in range(1, slots.nlevels)]
-    return sha256("".join([cells, *map(_digest_of_index, levels)]).encode()).hexdigest()[:16]
-
-
-def _digest_of_index(index: pd.Index) -> str:
-    """Return the SHA-256 of an index's name, kind and values: the same before a file and after it."""
-    if isinstance(index.dtype, pd.CategoricalDtype):
-        index = pd.Index(index.astype(index.dtype.categories.dtype), name=index.name)
-    head = repr((index.name, pd.api.types.infer_dtype(index, skipna=False)))
-    text = "\0".join([head, *map(str, index.tolist())])
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _digest_of_frame(frame: pd.DataFrame, n_cells: int) -> str | None:
-    """Return the digest of the frame's rows; None if they are not every cell with every slot."""
-    index = frame.index
-    if index.nlevels == 1:
-        return _digest(_digest_of_index(index), pd.Index([])) if len(index) == n_cells else None
-    if n_cells == 0 or len(index) % n_cells:
-        return None
-    n_slots = len(index) // n_cells
-    cell, slots = index.get_level_values(0), index[:n_slots]
-    first = cell[::n_slots]
-    if not (cell == first.repeat(n_slots)).all():
-        return None
-    for level in range(1, index.nlevels):
-        each = index.get_level_values(level)
-        if not (each == each[:n_slots].take(np.tile(np.arange(n_slots), n_cells))).all():
-            return None
-    return _digest(_digest_of_index(first), slots)
-
-
-def _seal(facts: Mapping[str, Any]) -> str:
-    body = {name: value for name, value in facts.items() if name != "seal"}
-    return sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:16]
-
-
-def _problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with a frame, or with its record; None if nothing is."""
-    if facts["seal"] != _seal(facts):
-        return "its record was changed"
-    return (
-        _columns_problem(frame, facts["columns"])
-        or _rows_problem(frame, facts)
-        or _numbers_problem(frame, facts)
-    )
-
-
-def _columns_problem(frame: pd.DataFrame, recorded: Mapping[str, list[str]] | None) -> str | None:
-    if recorded is None:
-        return None
-    expected = {name: dtype for dtype, names in recorded.items() for name in names}
-    outlines = [name for name, dtype in frame.dtypes.items() if isinstance(dtype, gpd.array.GeometryDtype)]
-    outline = outlines[0] if outlines else "geometry"
-    found = [(str(name), str(dtype)) for name, dtype in frame.dtypes.items() if name != outline]
-    dtypes = dict(found)
-    if missing := [name for name in expected if name not in dtypes]:
-        return f"it has no column {missing[0]!r}"
-    if extra := [name for name in dtypes if name not in expected]:
-        return f"column '{shown(extra[0])}' is not part of it"
-    if len(found) != len(expected):
-        return "it has a column twice"
-    if changed := [name for name in expected if dtypes[name] != expected[name]]:
-        return f"column {changed[0]!r} is {dtypes[changed[0]]}, was {expected[changed[0]]}"
-    return None
-
-
-def _rows_problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
-    if facts["cells"] != "all":
-        return _unlisted_problem(frame, facts["threshold"])
-    size = facts["measurements"][0]["size"] if facts["query"] != "centroid" else None
-    if size is not None and len(frame) != size:
-        return f"it has {len(frame):,} rows of {size:,}"
-    if _digest_of_frame(frame, facts["n_cells"]) != facts["rows"]:
-        return "its rows are others, in another order, or under another index"
-    return None
-
-
-def _unlisted_problem(frame: pd.DataFrame, threshold: int) -> str | None:
-    """Which rows there are is private output; but they are in order, and reach the threshold."""
-    index = frame.index
-    if not (index.is_unique and index.get_level_values(0).is_monotonic_increasing):
-        return "its rows are in another order, or double"
-    return "a count lies below the threshold" if (frame["noisy_count"] < threshold).any() else None
-
-
-def _numbers_problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
-    """Hold the interval against the noise: sums, differences and multiples of releases do not fit it."""
-    if facts["query"] not in ("count", "weighted_count", "sum") or facts["columns"] is None:
-        return None
-    measured, leading = f"noisy_{facts['query']}", facts["measurements"][0]
-    top, bottom = leading["step"].split("/") if "/" in leading["step"] else (leading["step"], 1)
-    at_once = 1 if facts["cells"] == "all" else leading["size"]
-    reach = law_of_measurement(leading).halfwidth("0.95", at_once) * int(top) / int(bottom)
-    values = frame[measured].to_numpy(np.float64)
-    slack = np.where(np.abs(values) < 2.0**61, 1e-9 * (np.abs(values) + reach), np.inf)  # ends saturate above
-    for end, distance in (("lower", -reach), ("upper", reach)):
-        if (np.abs(frame[end].to_numpy(np.float64) - values - distance) > slack).any():
-            return f"{end!r} is not where the noise puts it around {measured!r}"
-    return None
-
-
-def _points_problem(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
-    """Moved points are row by row, under a fresh index, with nothing but the columns that were kept."""
-    if facts["seal"] != _seal(facts):
-        return "its record was changed"
-    kept = facts["keep"]
-    names = [str(name) for name, dtype in frame.dtypes.items() if str(dtype) != "geometry"]
-    if isinstance(kept, list) and [name for name in names if name != "geometry"] != kept:
-        return "its columns are not the ones that were kept"
-    fresh = frame.index.nlevels == 1 and frame.index.equals(pd.RangeIndex(len(frame)))
-    return None if fresh else "its rows are others, in another order, or under another index"

@@ -17,7 +17,8 @@ from geodp.convolved import NoiseSum
 from geodp.covering import PARTS, by_area, by_centre, region_shape
 from geodp.errors import NotARelease
 from geodp.exact import exact
-from geodp.records import law_of_measurement, record
+from geodp.records import record
+from geodp.seals import law_of_measurement
 from geodp.testing import NOT_PRIVATE, OS_ENTROPY
 from geodp.wording import at_most, figure
 

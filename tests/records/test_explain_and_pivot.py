@@ -6,12 +6,18 @@ import re
 import geopandas as gpd
 import numpy as np
 import pytest
+from kinds_of_releases import copies
 
 import geodp
 from geodp import testing
 
 BOX = (-74.3, 40.4, -73.6, 41.0)
 HEADS = ["Released", "Protects", "At most", "Limits", "Noise", "Map", "Open", "Ledger"]
+
+
+@pytest.fixture
+def releases():
+    return copies()
 
 
 def flat(text):

@@ -8,12 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import shapely
+from kinds_of_releases import copies
 
 import geodp
 from geodp import testing
 
 BOX = (-74.3, 40.4, -73.6, 41.0)
 KINDS = ["count", "slots", "sum", "mean", "centroid", "zones", "weighted", "metres"]
+
+
+@pytest.fixture
+def releases():
+    return copies()
 
 
 @pytest.fixture(autouse=True)

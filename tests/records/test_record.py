@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import shapely
+from kinds_of_releases import copies
 from shapely import Point
 
 import geodp
@@ -21,6 +22,11 @@ KEYS = {
     *("laplace", "gaussian", "because", "crossover_cap", "libraries", "ledger"),
 }
 ODD = ['<script>alert("x")</script>', "a\nchosen  Laplace", "é\u202e" * 40, "x" * 3000, "\"}],'", "\ud800"]
+
+
+@pytest.fixture
+def releases():
+    return copies()
 
 
 def test_every_release_is_described_by_its_record(releases):
@@ -254,3 +260,21 @@ def test_the_ledgers_part_stands_apart(trips, tmp_path):
     plain = view.plan(1, 1e-6).to_dict()
     assert {key: found[key] for key in plain} == plain
     assert re.fullmatch("[0-9a-f]{16}", found["seal"])
+
+
+@pytest.mark.parametrize("cells", ["sparse", "select"])
+def test_released_cells_alone_are_described_too(trips, tmp_path, cells):
+    trips["rider"] = [f"r{i}" for i in range(len(trips))]
+    view = trips.dp(subject="rider", cap=1, bounds=BOX, grid="h3:7")
+    heat = view.heatmap(1, 1e-6, mechanism="laplace", cells=cells, grid="h3:5")
+    found = geodp.record(heat)
+    assert (found["cells"], found["rows"]) == (cells, None)
+    assert len(json.dumps(found)) < 2000
+    heat.to_parquet(tmp_path / "some.parquet")
+    assert geodp.record(gpd.read_parquet(tmp_path / "some.parquet")) == found
+    assert "which cells there are is part of what is protected" in " ".join(geodp.explain(heat).split())
+    assert len(json.loads(geodp.to_geojson(heat, tmp_path / "a").read_text())["features"]) == len(heat)
+    with pytest.raises(geodp.NotARelease, match="only some cells"):
+        geodp.total(heat, BOX)
+    with pytest.raises(geodp.NotARelease, match="no longer"):
+        geodp.record(heat.assign(lower=heat["lower"] - 1))

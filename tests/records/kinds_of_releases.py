@@ -1,8 +1,9 @@
 """One release of every kind, made once; each test gets copies."""
 
+from functools import lru_cache
+
 import geopandas as gpd
 import numpy as np
-import pytest
 import shapely
 
 import geodp
@@ -10,7 +11,7 @@ import geodp
 BOX = (-74.3, 40.4, -73.6, 41.0)
 
 
-@pytest.fixture(scope="session")
+@lru_cache(maxsize=1)
 def made():
     rng = np.random.default_rng(3)
     n = 200
@@ -49,6 +50,5 @@ def made():
     }
 
 
-@pytest.fixture
-def releases(made):
-    return {name: frame.copy() for name, frame in made.items()}
+def copies():
+    return {name: frame.copy() for name, frame in made().items()}
