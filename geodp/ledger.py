@@ -42,10 +42,11 @@ __all__ = ["Ledger", "Stored", "check_uncounted", "default_ledger", "require_led
 
 @dataclass(frozen=True)
 class Stored:
-    """A release as the ledger keeps it: its columns, and the ledger's part of its record."""
+    """A release as the ledger keeps it: its columns, its record, and the ledger's part of that."""
 
     columns: dict[str, NDArray[Any]]
     entry: dict[str, Any]
+    record: dict[str, Any]
 
 
 class Ledger:
@@ -292,9 +293,10 @@ class Ledger:
             if held is None:
                 return None
             self._check_key(held, key)
-            part = self._part(tables.entry(connection, held["entry"]))
+            row = tables.entry(connection, held["entry"])
+            part = self._part(row)
         if held["state"] == "released":
-            return Stored(self._columns(held), part)
+            return Stored(self._columns(held), part, json.loads(row["record"]))
         if retry:
             return None
         raise incomplete(self.name, part)
@@ -483,7 +485,7 @@ class Ledger:
         held, row = self._find(label)
         if held["state"] != "released":
             raise incomplete(self.name, self._part(row))
-        return Stored(self._columns(held), self._part(row))
+        return Stored(self._columns(held), self._part(row), json.loads(row["record"]))
 
     def _refuse(self, charge: Charge, spent: Charge) -> None:
         if not isinstance(charge, Charge):

@@ -486,6 +486,8 @@ def check_noise(plan: Plan) -> None:
 
 def warn_of(policy: Policy, plan: Plan) -> None:
     """Warn of what a policy left open, and of a delta that people would notice."""
+    from geodp.pages import mostly_noise
+
     if policy.subject is None:
         warn(
             "No subject was named, so this protects single rows, not people. Name the column that says whose a "
@@ -504,3 +506,6 @@ def warn_of(policy: Policy, plan: Plan) -> None:
             f"lose all protection. geodp.delta_for({policy.population}) keeps it below 0.01.",
             PopulationWarning,
         )
+    noise = mostly_noise(plan)
+    if noise is not None:
+        warn(f"This map would be {noise}", NoiseWarning)

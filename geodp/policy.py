@@ -95,7 +95,7 @@ class Policy:
         one_of(self.neighboring, "neighboring", NEIGHBORING)
         one_of(self.outside, "outside", ("clamp", "drop"))
         if self.population is not None:
-            settle(self, "population", whole(self.population, "population", 1))
+            settle(self, "population", whole(self.population, "population", 1, 10**12))
         settle(self, "grid", None if self.grid is None else grid(self.grid))
         settle(self, "bounds", None if self.bounds is None else Box.parse(self.bounds))
         self._check_bounds()
@@ -157,7 +157,7 @@ class Policy:
             raise ValueError("population counts people, and without subject only single rows are protected.")
         if isinstance(self.cap, str):
             raise ValueError(
-                f'cap={self.cap!r} chooses how many cells one subject may count in, and no subject was named. '
+                f"cap={self.cap!r} chooses how many cells one subject may count in, and no subject was named. "
                 'Name the column that says whose a row is: subject="rider".'
             )
         if self.rows_per_cell > 1 or (self.cap is not None and whole(self.cap, "cap", 1) > 1):

@@ -29,15 +29,17 @@ from geodp.mechanisms.choice import Figures
 from geodp.pages import reason
 from geodp.queries import Query
 from geodp.seals import digest_of_plan, problem_of, seal
+from geodp.testing import OS_ENTROPY
 from geodp.wording import bounded, shown
 
 if TYPE_CHECKING:
     from geodp.accounting import Charge
     from geodp.grids import Grid
+    from geodp.ledger import Stored
     from geodp.plans import Plan
     from geodp.policy import Policy
 
-__all__ = ["Payable", "guarantee", "plan_record", "record", "release_record", "sealed"]
+__all__ = ["Payable", "guarantee", "plan_record", "record", "release_record", "replayed_record", "sealed"]
 
 _ROOMS = (200, 40, 20)
 _MOST_CHARGE = 300
@@ -121,6 +123,11 @@ def _facts(plan: "Plan", room: int) -> dict[str, Any]:
 def release_record(plan: "Plan", noise: str, entry: dict[str, Any] | None) -> dict[str, Any]:
     """Return the record of a released frame: the plan's part, the noise, and the ledger's part."""
     return sealed({**plan_record(plan), "noise": noise, "ledger": entry})
+
+
+def replayed_record(stored: "Stored") -> dict[str, Any]:
+    """Return the record of a release that comes out of a ledger: as it was paid for, versions and all."""
+    return sealed({**stored.record, "noise": OS_ENTROPY, "ledger": stored.entry})
 
 
 def sealed(facts: Mapping[str, Any]) -> dict[str, Any]:

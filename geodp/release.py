@@ -60,7 +60,7 @@ def release(
     books = Books.open(plan, ledger, label, mode)
     stored = books.replay(retry)
     if stored is not None:
-        return finish(plan, stored.columns, records.release_record(plan, mode.noise, stored.entry))
+        return finish(plan, stored.columns, records.replayed_record(stored))
     exact = tally(plan, gdf, mode)
     entry = books.pay(retry, reason)
     noisy = draw(plan, exact, mode)

@@ -26,10 +26,13 @@ class Slots:
         Columns of the frame.
     levels : tuple of tuples
         The levels of each column.
+    kinds : tuple of tuples of str
+        Type of each level: ``1``, ``1.0`` and ``True`` are equal to Python and are three levels here.
     """
 
     names: tuple[str, ...] = ()
     levels: tuple[tuple[Any, ...], ...] = ()
+    kinds: tuple[tuple[str, ...], ...] = ()
 
     def __len__(self) -> int:
         """Number of slots of one cell: all combinations of levels."""
@@ -47,6 +50,16 @@ class Slots:
         places = np.unravel_index(codes, [len(level) for level in levels])
         taken = [level.take(place) for level, place in zip(levels, places, strict=True)]
         return pd.MultiIndex.from_arrays([cells, *taken], names=[cells.name, *self.names])
+
+    def plain_values(self, codes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return the levels of some slots by column, where they are flags, numbers or texts."""
+        index = self.index_of(pd.RangeIndex(len(codes)), codes)
+        values = {name: index.get_level_values(name).to_numpy() for name in self.names}
+        return {
+            name: found
+            for (name, found), levels in zip(values.items(), self.levels, strict=True)
+            if found.dtype.kind in "biuf" or all(isinstance(level, str) for level in levels)
+        }
 
     def check(self, dtypes: Mapping[str, Any]) -> None:
         """Raise where a column is missing, or its dtype cannot hold the levels."""
@@ -105,7 +118,8 @@ def slots(by: object) -> Slots:
     if not isinstance(by, Mapping) or not by:
         raise TypeError(f'by must name columns and their levels, by={{"hour": range(24)}}, got {by!r}.')
     names = tuple(_name(name) for name in by)
-    made = Slots(names, tuple(_levels(name, by[name]) for name in names))
+    levels = tuple(_levels(name, by[name]) for name in names)
+    made = Slots(names, levels, tuple(tuple(type(value).__name__ for value in part) for part in levels))
     if len(made) > _MAX_SLOTS:
         raise ValueError(f"by has {len(made):,} slots, more than {_MAX_SLOTS:,}.")
     return made

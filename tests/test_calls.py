@@ -171,7 +171,12 @@ def test_delta_is_held_against_the_declared_population():
     with pytest.raises(ValueError, match="1/population"):
         geodp.plan(1, 1e-3, **SETTING, population=1000)
     with pytest.warns(geodp.PopulationWarning):
-        geodp.plan(1, 1e-3, **{**SETTING, "cap": 100}, population=500)
+        geodp.plan(1, 1e-7, **{**SETTING, "cap": 100}, population=10**6)
+
+
+def test_a_map_of_too_few_people_for_its_cells_is_warned_of():
+    with pytest.warns(geodp.NoiseWarning, match="mostly noise.*h3:"):
+        geodp.plan(1, **{**SETTING, "grid": "h3:8"}, population=500)
 
 
 def test_a_typed_number_is_one_release_however_it_was_typed():

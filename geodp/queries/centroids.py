@@ -20,6 +20,7 @@ from geodp.queries.base import Floats, Ints, Layout, Quantity, Query, Rows
 from geodp.queries.means import shares
 from geodp.queries.sums import chosen_pairs
 from geodp.sensitivity import Norms, counts
+from geodp.wording import at_most
 
 if TYPE_CHECKING:
     from geodp.grids import Domain, Grid
@@ -114,7 +115,7 @@ class Centroid(Query):
 
     def counted(self, policy: "Policy") -> str:
         """Say whose mean place it is."""
-        return f"mean place of {policy.unit}s, each in at most {policy.cap} cells"
+        return f"mean place of {policy.unit}s, each in at most {at_most(policy.cap)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the query as plain JSON."""

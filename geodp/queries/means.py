@@ -16,6 +16,7 @@ from geodp.lattice import add_up, exponent, to_steps, whole_steps
 from geodp.queries.base import Floats, Ints, Layout, Quantity, Query, Rows
 from geodp.queries.sums import chosen_pairs, parse_value_bounds
 from geodp.sensitivity import counts, signed_sums
+from geodp.wording import at_most
 
 if TYPE_CHECKING:
     from geodp.grids import Domain
@@ -131,7 +132,7 @@ class Mean(Query):
         """Say what is averaged, and over what."""
         return (
             f"mean {self.column} of records between {plain(self.low)} and {plain(self.high)}, at most "
-            f"{policy.rows_per_cell} of one {policy.unit} in a cell and {policy.cap} cells"
+            f"{policy.rows_per_cell} of one {policy.unit} in a cell and {at_most(policy.cap)}"
         )
 
     def to_dict(self) -> dict[str, Any]:

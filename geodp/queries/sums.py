@@ -16,6 +16,7 @@ from geodp.lattice import add_up, clip_l1, clip_l2, exponent, to_steps, whole_st
 from geodp.queries.base import Floats, Ints, Layout, Quantity, Query, Rows
 from geodp.queries.count import interval
 from geodp.sensitivity import Norms
+from geodp.wording import at_most
 
 if TYPE_CHECKING:
     from geodp.grids import Domain
@@ -120,7 +121,7 @@ class Sum(Query):
         low, high = plain(self.low), plain(self.high)
         return (
             f"{self.column}, each record between {low} and {high}, at most {policy.rows_per_cell} of one "
-            f"{policy.unit} in a cell and {policy.cap} cells"
+            f"{policy.unit} in a cell and {at_most(policy.cap)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -220,8 +221,22 @@ def chosen_pairs(rows: Rows, layout: Layout, secret: bytes) -> tuple[Pairs, Ints
     """
     policy = layout.policy
     chosen = choose_rows(rows.subject, rows.key, rows.values, policy.rows_per_cell, rows.subjects, secret)
-    pairs = distinct_pairs(rows.subject, rows.key, rows.inside, layout.n_keys, policy.rows_per_cell)
+    pairs = _pairs_of(rows, chosen, layout)
     pair_of_row = np.repeat(np.arange(len(pairs.key)), pairs.rows)
     sums = np.column_stack([add_up(pair_of_row, column[chosen], len(pairs.key)) for column in rows.values.T])
     keep = within_cap(pairs, policy.cap, rows.subjects, secret)
     return pairs.take(keep), sums[keep]
+
+
+def _pairs_of(rows: Rows, chosen: Ints, layout: Layout) -> Pairs:
+    """Return the distinct pairs, in the order of the chosen rows, which is sorted already.
+
+    Only where a pair may have left out the one row that was not clamped, all rows have to be looked at.
+    """
+    if len(chosen) < len(rows.inside) and not rows.inside.all():
+        return distinct_pairs(rows.subject, rows.key, rows.inside, layout.n_keys, layout.policy.rows_per_cell)
+    subject, key = rows.subject[chosen], rows.key[chosen]
+    first = np.flatnonzero((np.diff(subject, prepend=-1) != 0) | (np.diff(key, prepend=-1) != 0))
+    times = np.diff(first, append=len(chosen))
+    inside = np.logical_or.reduceat(rows.inside[chosen], first) if len(first) else rows.inside[:0]
+    return Pairs(subject[first], key[first], times, inside)
