@@ -131,7 +131,7 @@ def ranked(grid: Grid, box: Box | None) -> RankedDomain:
     if isinstance(grid, H3):
         return _ranked_h3(grid, box or WORLD)
     if isinstance(grid, Square) and grid.crs is None:
-        return RankedSquares(grid, box or WORLD)
+        return _ranked_squares(grid, box or WORLD)
     raise ValueError(
         f'cells="sparse" and cells="select" are for H3 cells and squares of degrees; grid="{grid.name}" is '
         "listed anyway: leave cells out."
@@ -362,6 +362,11 @@ def _parted(label: str) -> tuple[str, str]:
 @lru_cache(maxsize=8)
 def _ranked_h3(grid: H3, box: Box) -> RankedH3:
     return RankedH3(grid, box)
+
+
+@lru_cache(maxsize=8)
+def _ranked_squares(grid: Square, box: Box) -> RankedSquares:
+    return RankedSquares(grid, box)
 
 
 def _superset(grid: H3, box: Box) -> tuple[bool, Descendants]:

@@ -30,6 +30,7 @@ __all__ = ["ESTIMATORS", "SLOT", "Unlisted"]
 
 ESTIMATORS = ("pyramid", "clamp")
 SLOT = "rows/slot"
+_COLUMNS = ("count", "estimate", "noisy_count", "lower", "upper")
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,10 @@ class Unlisted(Query):
         return {"key": key[passed], "count": noisy[passed]}
 
     def columns(self, plan: "Plan", noisy: Mapping[str, Ints]) -> dict[str, NDArray[Any]]:
-        """Return ids and slots, then count, estimate, noisy_count, lower and upper.
+        """Return count, estimate, noisy_count, lower and upper, behind what names the rows.
 
-        The interval holds for all public keys at once: a cell is looked at because its noise was high.
+        Ids and slots are what a replay is made from; the slots' levels are what a ledger compares. The
+        interval holds for all public keys at once: a cell is looked at because its noise was high.
         """
         layout, measured = plan.layout, noisy["count"]
         domain = _ranked(layout)
@@ -83,7 +85,7 @@ class Unlisted(Query):
         lower, upper = interval(measured, plan.measurements[0].law.halfwidth("0.95", layout.n_keys))
         return {
             domain.name: domain.ids(cell),
-            **({SLOT: slot} if plan.slots.names else {}),
+            **({SLOT: slot, **plan.slots.plain_values(slot)} if plan.slots.names else {}),
             "count": to_integers(smooth),
             "estimate": smooth,
             "noisy_count": measured,
@@ -98,7 +100,8 @@ class Unlisted(Query):
         name = _ranked(plan.layout).name
         cells = pd.Index(np.asarray(columns[name], dtype=object), dtype="str", name=name)
         index = plan.slots.index_of(cells, columns[SLOT]) if plan.slots.names else cells
-        return index, {key: values for key, values in columns.items() if key not in (name, SLOT)}
+        data = {key: columns[key] for key in _COLUMNS}
+        return index, data
 
     def edge(self, plan: "Plan", columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
         """Return which rows lie on the border of the box."""
