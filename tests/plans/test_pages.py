@@ -9,6 +9,9 @@ import shapely
 import geodp
 from geodp.pages import mostly_noise, noise_share, plan_html, plan_rows, plan_text
 
+# Small populations keep these pages short; that such maps are warned of is tested in test_calls.py.
+pytestmark = pytest.mark.filterwarnings("ignore:This map would be:geodp.NoiseWarning")
+
 BOX = (-74.3, 40.4, -73.6, 41.0)
 RIDERS = {"subject": "rider", "cap": 4, "bounds": BOX, "grid": "h3:8"}
 

@@ -15,6 +15,9 @@ import geodp
 from geodp import testing
 from geodp.records import release_record
 
+# Small populations keep these pages short; that such maps are warned of is tested in test_calls.py.
+pytestmark = pytest.mark.filterwarnings("ignore:This map would be:geodp.NoiseWarning")
+
 BOX = (-74.3, 40.4, -73.6, 41.0)
 KEYS = {
     *("mechanism", "scale", "std", "asked", "spent", "eps", "delta", "l1", "l2", "cap", "rows_per_cell"),
