@@ -9,6 +9,7 @@ priorities win. For any fixed secret key, one subject more or less therefore cha
 own pairs and no others, which is what the sensitivities are proved from.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,13 +114,14 @@ def choose_rows(
     int64 array
         Positions of the chosen rows, sorted by subject and key.
     """
-    order = _by_pair(subject, key)
+    order = _sorted_by(subject, key)
     starts = _starts(subject[order], key[order])
     lengths = np.diff(starts, append=len(order))
     crowded = lengths > rows_per_cell
     ranked = np.repeat(crowded, lengths)
     rows = order[ranked]
-    rows = rows[np.lexsort((*values[rows].T, key[rows], subject[rows]))]
+    pair = np.repeat(np.arange(len(starts)), lengths)[ranked]
+    rows = rows[_sorted_by(pair, *values[rows].T)]
     priority = _row_priority(subject[rows], key[rows], values[rows], subjects, secret)
     unclamped = np.zeros(len(rows), bool)
     lowest = _lowest(priority, unclamped, lengths[crowded], rows_per_cell)
@@ -144,12 +146,18 @@ def _starts(*sorted_columns: Ints) -> Ints:
     return np.flatnonzero(changes)
 
 
-def _by_pair(subject: Ints, key: Ints) -> Ints:
-    """Return the order of rows by subject and key; rows of one pair lie as the sort leaves them."""
-    n_subjects, n_keys = (int(column.max()) + 1 if len(column) else 0 for column in (subject, key))
-    if n_subjects * n_keys < 2**63:
-        return np.argsort(subject * n_keys + key)
-    return np.lexsort((key, subject))
+def _sorted_by(*columns: Ints) -> Ints:
+    """Return the order of rows by the columns, the first one leading; equal rows lie as the sort leaves them.
+
+    One sort of one packed integer is several times faster than a sort by columns, where they fit.
+    """
+    ends = [(int(column.min()), int(column.max())) if len(column) else (0, 0) for column in columns]
+    if math.prod(high - low + 1 for low, high in ends) >= 2**63:
+        return np.lexsort(columns[::-1])
+    packed = np.zeros(len(columns[0]), np.int64)
+    for column, (low, high) in zip(columns, ends, strict=True):
+        packed = packed * (high - low + 1) + (column - low)
+    return np.argsort(packed)
 
 
 def _row_priority(

@@ -87,10 +87,13 @@ class Centroid(Query):
     def integers(self, values: Floats | None, lon: Floats, lat: Floats, cell: Ints, domain: "Domain") -> Ints:
         """Return east and north of the middle, rounded toward zero to steps of the half-diagonal."""
         local = frames(domain)
-        east = np.mod(lon - local.lon[cell] + 180, 360) - 180
-        east = np.clip(east, -local.width[cell] / 2, local.width[cell] / 2) * local.shrink[cell]
-        north = np.clip(lat - local.lat[cell], -local.height[cell] / 2, local.height[cell] / 2)
-        scale = _UNIT / local.radius[cell]
+        east, north = lon - local.lon[cell], lat - local.lat[cell]
+        far = np.flatnonzero(np.abs(east) > 180)
+        east[far] = np.mod(east[far] + 180, 360) - 180
+        half_width, half_height = (local.width / 2)[cell], (local.height / 2)[cell]
+        east = np.clip(east, -half_width, half_width) * local.shrink[cell]
+        north = np.clip(north, -half_height, half_height)
+        scale = (_UNIT / local.radius)[cell]
         steps = np.trunc(np.column_stack([east * scale, north * scale])).astype(np.int64)
         return _within_unit(steps)
 

@@ -119,7 +119,7 @@ def test_a_choice_of_the_first_rows_would_be_seen(monkeypatch):
         return rank < cap
 
     monkeypatch.setattr(contribution, "_lowest", first)
-    monkeypatch.setattr(contribution.np, "lexsort", lambda keys: np.argsort(keys[-1], kind="stable"))
+    monkeypatch.setattr(contribution, "_sorted_by", lambda who, *rest: np.argsort(who, kind="stable"))
     plan = geodp.plan(1, query=geodp.Sum("v", (0, 9)), subject="rider", cap=2, **GRIDS["box"])
     rows = frame(60)
     rows["rider"], rows["v"] = "a", np.arange(len(rows)) % 9
