@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from importlib import import_module
 from typing import Any
 
 from geodp.dask.errors import code_of
@@ -88,6 +89,7 @@ def _on_cluster(work: Work, client: Any, watch: _Watch) -> Totals | Failed:
     """Follow the futures of small results as they come; only the last one is fetched."""
     from distributed import as_completed
 
+    _check_workers(client)
     keys = list(dict.fromkeys([work.result, *work.states, *work.tallies]))
     futures = dict(zip(keys, client.get(work.tasks, keys, sync=False), strict=True))
     names = {future: key for key, future in futures.items()}
@@ -106,6 +108,14 @@ def _on_cluster(work: Work, client: Any, watch: _Watch) -> Totals | Failed:
         # Tasks that nobody waits for any more are dropped, also after an interrupt.
         for future in names:
             future.release()
+
+
+def _check_workers(client: Any) -> None:
+    """Raise an ImportError where a worker lacks this package: it would die of every task, and none would end."""
+    found = client.run(import_module, "geodp.dask", on_error="return")
+    # One that is dying just now is not one that lacks something.
+    if any(isinstance(module, Exception) and not isinstance(module, OSError) for module in found.values()):
+        raise ImportError
 
 
 def _check(batch: Any, names: dict[Any, Any], states: set[Any], client: Any) -> None:

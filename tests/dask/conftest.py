@@ -1,11 +1,7 @@
-"""Import dask before anything else here can."""
+"""Keep the folders of tests from being taken for packages."""
 
 import sys
 from pathlib import Path
 
-# dask looks for optional packages by name, and would take a folder of tests for one of them.
-_PATH = list(sys.path)
+# dask, here and in workers, tries optional packages by name, and a folder of that name would be one.
 sys.path[:] = [entry for entry in sys.path if Path(entry) != Path(__file__).parents[1]]
-import dask_geopandas  # noqa: E402, F401
-
-sys.path[:] = _PATH

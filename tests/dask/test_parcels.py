@@ -57,7 +57,7 @@ def shuffled(tables, width, m, cap, n):
     return [join([one]).rows() for one in met]
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(partitions, st.integers(1, 4), st.integers(1, 3), st.integers(1, 4), st.booleans())
 def test_counts_do_not_depend_on_the_partitions(tables, cap, m, n, sampled):
     whole = counted(rows_of([r for table in tables for r in table], 0), cap, m)
@@ -65,7 +65,7 @@ def test_counts_do_not_depend_on_the_partitions(tables, cap, m, n, sampled):
     assert sum(counted(rows, cap, m) for rows in parts).tolist() == whole.tolist()
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(partitions, st.integers(1, 4), st.integers(1, 3), st.integers(1, 4), st.integers(1, 2))
 def test_sums_do_not_depend_on_the_partitions(tables, cap, m, n, width):
     whole = summed(rows_of([r for table in tables for r in table], width), cap, m)

