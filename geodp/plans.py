@@ -17,12 +17,12 @@ from geodp.bounds import WORLD, Box
 from geodp.errors import BoundsWarning, NoiseWarning, PopulationWarning, PrivacyUnitWarning, warn
 from geodp.exact import exact, exact_delta, exact_positive, whole
 from geodp.grids import finest_h3
-from geodp.grids.ranked import ranked
+from geodp.grids.ranked import can_rank, ranked
 from geodp.mechanisms.calibration import rho_of, scale_for, sigma_for, sigma_for_rho
 from geodp.mechanisms.choice import MechanismChoice, decide
 from geodp.mechanisms.laws import DiscreteLaplace, Law, RoundedGaussian
 from geodp.policy import Policy, one_of
-from geodp.queries import Layout, Measurement, Quantity, Query
+from geodp.queries import Count, Layout, Measurement, Quantity, Query
 from geodp.slots import Slots, slots
 from geodp.strategies import (
     check_auto,
@@ -46,6 +46,7 @@ __all__ = [
     "asked_budget",
     "check_noise",
     "decided_plan",
+    "looking",
     "make_plan",
     "warn_of",
 ]
@@ -159,6 +160,13 @@ class Plan:
     measurements: tuple[Measurement, ...]
     budget: Budget | None = None
     default_grid: bool = False
+
+    def __post_init__(self) -> None:
+        from geodp.reconcile import cost_problem
+
+        problem = cost_problem(self.charge, [measurement.to_dict() for measurement in self.measurements])
+        if problem is not None:
+            raise ValueError(f"a plan is made by geodp.plan and not edited: this one {problem}.")
 
     @property
     def layout(self) -> Layout:
@@ -354,6 +362,14 @@ def decided_plan(
     return Plan(
         settled, query, levels, asked_eps, asked_delta, ways, choice, measurements, budget, default_grid
     )
+
+
+def looking(policy: Policy, by: object, mechanism: str = "laplace") -> Ways:
+    """Return ways for a plan that places rows and releases no map: numbered cells where a list would be too long."""
+    settled, _ = _settle(policy, Count())
+    size = settled.grid.estimate(settled.bounds or WORLD) * len(slots(by))
+    cells = "sparse" if size > MAX_CELLS and can_rank(settled.grid) else "all"
+    return Ways(mechanism=mechanism, cells=cells)
 
 
 def asked_budget(eps: object, delta: object) -> tuple[Fraction, Fraction]:

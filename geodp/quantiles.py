@@ -41,7 +41,7 @@ from geodp.accounting import Budget, Charge
 from geodp.contribution import distinct_pairs, runs
 from geodp.exact import ceil_double, exact, exact_positive, plain, whole
 from geodp.mechanisms.noise import system_bits
-from geodp.plans import Plan, Ways, decided_plan
+from geodp.plans import Plan, decided_plan, looking
 from geodp.policy import Policy
 from geodp.queries import Count, Layout, Rows
 from geodp.records import guarantee
@@ -226,8 +226,8 @@ def selection(policy: Policy, eps: object, candidates: object, quantile: object,
         raise ValueError(f"quantile must be above 0 and below 1, got {quantile!r}.")
     offered = parse_candidates(candidates)
     # A plan of counts settles grid, bounds and slots, and checks their size; it is never released.
-    ways = Ways(mechanism="laplace")
-    plan = decided_plan(replace(policy, cap=offered[-1]), Fraction(1), 0, Count(), by, ways)
+    settled = replace(policy, cap=offered[-1])
+    plan = decided_plan(settled, Fraction(1), 0, Count(), by, looking(settled, by))
     return Selection(plan, asked, offered, share)
 
 

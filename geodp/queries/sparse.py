@@ -61,7 +61,9 @@ class Sparse(Unlisted):
         """Say which cells are released, and how many of them will be empty."""
         law, threshold = plan.measurements[0].law, self.threshold(plan)
         expected = expected_phantoms(law, threshold, plan.layout.n_keys)
-        return f"only those measured at {threshold:,} or more are released, {expected:,.2g} empty ones expected"
+        return (
+            f"only those measured at {threshold:,} or more are released, {expected:,.2g} empty ones expected"
+        )
 
     def draw(self, plan: "Plan", exact: Mapping[str, Ints], mode: "Mode") -> dict[str, Ints]:
         """Return all keys whose noisy count reaches the threshold, ascending, and those counts."""

@@ -433,3 +433,11 @@ def test_a_replay_is_the_same_frame_and_reads_no_rows(rows, tmp_path, cells, by,
         moved = first.set_index(first.index[::-1])
         moved.attrs = first.attrs
         assert len(first) == 1 or not ledger.verify(moved).empty
+
+
+def test_a_cap_can_be_chosen_for_a_domain_nobody_lists(rows):
+    setting = {"subject": "rider", "bounds": (-74.3, 40.4, -73.6, 41.0), "grid": "h3:13"}
+    with testing.noiseless():
+        cap = geodp.choose_cap(rows, 1.0, **setting)
+    assert cap.record["n_cells"] > 10**8
+    assert len(geodp.heatmap(rows, 1.0, **setting, cap=cap, cells="sparse", phantoms="1e-9")) == 0
