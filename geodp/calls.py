@@ -109,6 +109,8 @@ def heatmap(
         Which cells are released: all of them; for domains too large to list, only those whose noisy count
         reaches a public threshold, empty ones as often as a release of all cells would have them there; or
         only cells that hold somebody and pass a threshold that hides who is alone, for a part of delta.
+        Thresholds lie far out in the tails of the noise: with a delta and a cap of 4 or more,
+        ``criterion="max_error"`` about halves them.
     threshold : int, optional
         With ``cells="sparse"``: the least noisy count that is released. By default the smallest that at most
         ``phantoms`` empty cells are expected to pass.
@@ -128,7 +130,8 @@ def heatmap(
     Returns
     -------
     GeoDataFrame
-        EPSG:4326, one row per cell (and slot), indexed by id, sorted. Columns:
+        EPSG:4326, one row per cell (and slot), indexed by id, sorted; with ``cells="sparse"`` or ``"select"``
+        only the released ones, whose intervals then hold for all cells of the map at once. Columns:
 
         count : int64
             Made for the map: non-negative, its total near the noisy total.

@@ -441,3 +441,16 @@ def test_a_cap_can_be_chosen_for_a_domain_nobody_lists(rows):
         cap = geodp.choose_cap(rows, 1.0, **setting)
     assert cap.record["n_cells"] > 10**8
     assert len(geodp.heatmap(rows, 1.0, **setting, cap=cap, cells="sparse", phantoms="1e-9")) == 0
+
+
+@pytest.mark.parametrize("cells", ["sparse", "select"])
+def test_partitions_give_what_memory_gives(rows, cells):
+    dask_geopandas = pytest.importorskip("dask_geopandas")
+    pytest.importorskip("geodp.dask")
+    parts = dask_geopandas.from_geopandas(rows, npartitions=4)
+    setting = {**SETTING, "grid": "h3:9", "cells": cells, "by": {"hour": range(3)}}
+    setting |= {"threshold": 2} if cells == "sparse" else {}
+    with testing.noiseless(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        a, b = (geodp.heatmap(points, 100, 1e-6, **setting, mechanism="laplace") for points in (rows, parts))
+    pd.testing.assert_frame_equal(pd.DataFrame(a), pd.DataFrame(b))
