@@ -19,11 +19,12 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from geodp.exact import exact, exact_delta, exact_positive, floor_double, plain, round_up, whole
+from geodp.exact import exact, exact_delta, exact_positive, floor_double, plain, round_up, sqrt_up, whole
 
 __all__ = [
     "ACCOUNTANTS",
     "NOTHING",
+    "SLACK",
     "Budget",
     "Ceiling",
     "Charge",
@@ -42,6 +43,9 @@ ACCOUNTANTS = ("both", "basic", "zcdp")
 # Typed amounts have denominators far below this; beyond it a running total is rounded up, so that a
 # thousand unlike fractions cannot grow it without end.
 _LONGEST = 10**100
+
+# Prices are computed again in double precision; a debit may differ from them by this much.
+SLACK = 1 + Fraction(1, 10**9)
 
 # Every rho is a multiple of 1e-60, so that sums of them are exact and no rounding adds up: at least 40
 # digits for all but absurd ones.
@@ -134,6 +138,27 @@ class Budget:
     rho: Fraction
     mechanism: str
     book: str = "basic"
+
+    def __post_init__(self) -> None:
+        for name in ("eps", "delta", "rho"):
+            object.__setattr__(self, name, exact(getattr(self, name), name))
+        if self.mechanism not in ("laplace", "gaussian") or self.eps <= 0 or self.rho <= 0:
+            raise ValueError(
+                "a Budget is made by ledger.split(k): eps and rho above 0, mechanism laplace or gaussian."
+            )
+        if self.mechanism == "gaussian":
+            self._check_gaussian()
+
+    def _check_gaussian(self) -> None:
+        """Refuse a rho whose noise would not deliver the (eps, delta) that is charged and claimed."""
+        from geodp.mechanisms.calibration import gaussian_delta
+
+        costs = gaussian_delta(sqrt_up(2 * self.rho), 1, self.eps)
+        if Fraction(costs) > self.delta * SLACK:
+            raise ValueError(
+                f"rho {amount(self.rho)} costs delta {costs:.3g} at eps {amount(self.eps)}, more than "
+                f"{amount(self.delta)}. A Budget is made by ledger.split(k)."
+            )
 
     def __str__(self) -> str:
         amounts = f"eps {amount(self.eps)}, delta {amount(self.delta)}, rho {amount(self.rho)}"

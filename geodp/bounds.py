@@ -236,6 +236,11 @@ def _numbers(bounds: object) -> list[Fraction]:
         )
     if not isinstance(bounds, tuple | list):
         raise TypeError(f"bounds must be {_FOUR}, got {type(bounds).__name__}.")
+    if any(isinstance(value, np.generic) for value in bounds):
+        raise TypeError(
+            "bounds holds numpy numbers, as tuple(gdf.total_bounds) does: the box of the people in the frame "
+            "would show their extreme points. Type four numbers: bounds=(west, south, east, north)."
+        )
     if len(bounds) != 4:
         raise ValueError(f"bounds must be {_FOUR}, got {len(bounds)} of them.")
     return [exact(value, "bounds") for value in bounds]

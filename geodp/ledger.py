@@ -223,9 +223,11 @@ class Ledger:
                 "a guarantee per kilometre is no (eps, delta) and is not paid for; note() keeps it."
             )
         self.check_policy(unit=record.get("unit"), neighboring=record.get("neighboring"))
+        _check_price(charge, record)
         row = {"label": label, "record": _canonical(record), "reason": reason}
         with self._storage.transaction(write=True) as connection:
             self._current(connection)
+            self._check_unit(connection, record)
             self._check_free(connection, label, key, retry)
             self._refuse(charge, self._total(connection))
             number = tables.append(self._storage, connection, self._terms, row, charge)
@@ -487,9 +489,16 @@ class Ledger:
             raise incomplete(self.name, self._part(row))
         return Stored(self._columns(held), self._part(row), json.loads(row["record"]))
 
+    def _check_unit(self, connection: Connection, record: Mapping[str, Any]) -> None:
+        """Hold a ledger that was made without a unit to the unit of its first debit."""
+        first = tables.first_entry(connection)
+        if self.unit is not None or first is None:
+            return
+        held, said = json.loads(first["record"]).get("unit"), record.get("unit")
+        if held is not None and said is not None and said not in _spellings(held):
+            raise other_relation(self.name, "unit", held, said)
+
     def _refuse(self, charge: Charge, spent: Charge) -> None:
-        if not isinstance(charge, Charge):
-            raise TypeError(f"charge must be a Charge, got {type(charge).__name__}.")
         if charge.eps == 0 and charge.delta == 0:
             raise ValueError("charge is zero; a release costs something.")
         if self._terms.objection(charge) or not self.ceiling.allows(spent + charge):
@@ -578,6 +587,17 @@ def _reopen(place: str, timeout: float) -> Ledger:
 def _spellings(held: str) -> tuple[str, ...]:
     """Return a term as records may spell it, which cut what is long."""
     return (held, *(bounded(held, room) for room in (200, 40, 20)))
+
+
+def _check_price(charge: Charge, record: Mapping[str, Any]) -> None:
+    """Refuse a release whose noise costs more than it is charged, before it is drawn."""
+    from geodp.reconcile import cost_problem
+
+    if not isinstance(charge, Charge):
+        raise TypeError(f"charge must be a Charge, got {type(charge).__name__}.")
+    problem = cost_problem(charge, record.get("measurements", ()))
+    if problem is not None:
+        raise LedgerError(f"this release {problem}. Nothing was released or spent.")
 
 
 def _canonical(record: Mapping[str, Any]) -> str:

@@ -21,8 +21,10 @@ def paying_ledger(ledger: "Ledger | None", label: str | None, mode: "Mode") -> "
     ValueError
         A ledger without a label, a label without a ledger, or a release inside ``geodp.testing``.
     """
-    from geodp.ledger import default_ledger
+    from geodp.ledger import Ledger, default_ledger
 
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise TypeError(f"ledger must be a geodp.Ledger, got {type(ledger).__name__}; open it: Ledger(path).")
     book = ledger if ledger is not None else default_ledger()
     if book is None:
         if label is not None:

@@ -4,6 +4,8 @@ What cannot be placed (null, empty, not a Point, NaN or infinite, a latitude bey
 reprojection) is marked, never reported: whether a row is usable is a fact about somebody.
 """
 
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import geopandas as gpd
@@ -45,7 +47,30 @@ def check_points(gdf: object) -> gpd.GeoDataFrame:
             "the frame has no CRS. Longitude/latitude in degrees: gdf.set_crs(4326). Anything else: "
             "gdf.set_crs(<its EPSG code>). Nothing was spent."
         )
+    _check_crs(gdf.crs)
     return gdf
+
+
+def _check_crs(crs: Any) -> None:
+    """Raise where coordinates of this CRS are no places on Earth; from the CRS alone."""
+    if is_lonlat(crs):
+        return
+    failed = not (crs.is_geographic or crs.is_projected)
+    with suppress(Exception):
+        _to_lonlat(crs)
+        if not failed:
+            return
+    raise ValueError(
+        f"the frame's CRS {crs.name!r} cannot be turned into longitude and latitude. Points need a geographic or "
+        "projected CRS, such as gdf.to_crs(4326)."
+    )
+
+
+@lru_cache(maxsize=16)
+def _to_lonlat(crs: Any) -> Any:
+    from pyproj import Transformer
+
+    return Transformer.from_crs(crs, 4326, always_xy=True)
 
 
 def lonlat(gdf: gpd.GeoDataFrame) -> tuple[Floats, Floats, NDArray[np.bool_]]:
@@ -88,8 +113,5 @@ def _coordinates(geometry: NDArray[np.object_]) -> tuple[Floats, Floats]:
 
 
 def _project(x: Floats, y: Floats, crs: Any) -> tuple[Floats, Floats]:
-    from pyproj import Transformer
-
-    to_lonlat = Transformer.from_crs(crs, 4326, always_xy=True)
-    lon, lat = to_lonlat.transform(x, y, errcheck=False)
+    lon, lat = _to_lonlat(crs).transform(x, y, errcheck=False)
     return np.asarray(lon, np.float64), np.asarray(lat, np.float64)

@@ -14,7 +14,7 @@ import pandas as pd
 import shapely
 
 from geodp import tables
-from geodp.accounting import NOTHING, Charge, amount
+from geodp.accounting import NOTHING, SLACK, Charge, amount
 from geodp.blobs import checksum, unpack
 from geodp.errors import NotARelease
 from geodp.exact import sqrt_up
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["cost_problem", "label_of", "verify_frame", "verify_ledger"]
 
 Problem = tuple[int | None, str | None, str]
-
-# Prices are computed in double precision; a debit may differ from the recomputed cost by this much.
-_SLACK = 1 + Fraction(1, 10**9)
 
 _UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, ArithmeticError)
 
@@ -103,7 +100,7 @@ def _delta_problem(charge: Charge, eps: Fraction, mu_squared: Fraction) -> str |
         return None
     asked = charge.delta - charge.delta_select
     costs = gaussian_delta(sqrt_up(mu_squared), 1, eps) if eps > 0 else 1.0
-    if Fraction(costs) > asked * _SLACK:
+    if Fraction(costs) > asked * SLACK:
         return f"was charged delta {amount(asked)}, costs {costs:.6g} at its eps"
     return None
 

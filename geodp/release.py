@@ -166,9 +166,10 @@ class Books:
 
     def _check(self, book: "Ledger") -> None:
         policy = self.plan.policy
-        if policy.by_row:
+        if policy.subject is None:
             raise ValueError(
-                'a ledger counts what is known about people; name the subject column, subject="rider".'
+                'a ledger counts what is known about people; name the subject column, subject="rider". If every '
+                "row is another person or thing, say so: subject=geodp.EACH_ROW."
             )
         book.check_policy(unit=policy.unit, neighboring=policy.neighboring)
 
@@ -206,6 +207,8 @@ def _dtypes(frame: gpd.GeoDataFrame, names: list[Any]) -> dict[Any, Any]:
             continue
         times = int((frame.columns == name).sum())
         if times != 1:
+            if name in frame.index.names:
+                raise ValueError(f"{name!r} is in the frame's index; make it a column: gdf.reset_index().")
             columns = ", ".join(repr(column) for column in frame.columns[:20])
             problem = "has no column" if times == 0 else "has more than one column"
             raise ValueError(f"the frame {problem} {name!r}; it has {columns}.")

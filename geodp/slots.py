@@ -159,10 +159,43 @@ def _positions(levels: pd.Index, column: "pd.Series[Any]") -> NDArray[np.int64]:
     if isinstance(column.dtype, pd.CategoricalDtype):
         found = np.append(_positions(levels, pd.Series(column.cat.categories)), -1)
         return found[column.cat.codes.to_numpy()].astype(np.int64)
+    if isinstance(column.dtype, pd.SparseDtype):
+        return _positions(levels, pd.Series(column.array.to_dense()))
+    if _kind(column.dtype) in ("time", "duration") and _kind(levels.dtype) == _kind(column.dtype):
+        return _positions_in_time(levels, column)
     if column.dtype != object:
         return levels.get_indexer(pd.Index(column)).astype(np.int64)
     lookup = {value: position for position, value in enumerate(levels)}
     return np.array([_found(lookup, value) for value in column], dtype=np.int64)
+
+
+def _positions_in_time(levels: pd.Index, column: "pd.Series[Any]") -> NDArray[np.int64]:
+    """Compare whole numbers of the column's own unit: converting a row's far date would raise."""
+    if (_zone(levels.dtype) is None) != (_zone(column.dtype) is None):
+        return np.full(len(column), -1, dtype=np.int64)
+    held, typed = _instants(column), _instants(pd.Series(levels))
+    cast = typed.astype(held.dtype)
+    exact = cast.astype(typed.dtype) == typed
+    # A level that the column's unit cannot say matches no row, so it gets a number that no time has.
+    numbers = np.where(exact, cast.astype(np.int64), np.iinfo(np.int64).min + 1 + np.arange(len(cast)))
+    found = pd.Index(numbers).get_indexer(pd.Index(held.astype(np.int64))).astype(np.int64)
+    return np.where(np.isnat(held), -1, found)
+
+
+def _instants(column: "pd.Series[Any]") -> NDArray[Any]:
+    """Return times in UTC, or durations, as numpy has them, in the unit they are kept in."""
+    if isinstance(column.dtype, pd.ArrowDtype):
+        unit, zone = column.dtype.pyarrow_dtype.unit, _zone(column.dtype)
+        kind = "timedelta64" if _kind(column.dtype) == "duration" else "datetime64"
+        plain: Any = f"{kind}[{unit}, {zone}]" if zone else f"{kind}[{unit}]"
+        column = column.astype(plain)
+    if _zone(column.dtype) is not None:
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    return column.to_numpy()
+
+
+def _zone(dtype: Any) -> Any:
+    return getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
 
 
 def _found(lookup: Mapping[Any, int], value: object) -> int:

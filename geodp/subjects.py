@@ -60,6 +60,9 @@ def check_subject_dtype(dtype: Any, name: Hashable) -> None:
     if isinstance(dtype, pd.CategoricalDtype):
         check_subject_dtype(dtype.categories.dtype, name)
         return
+    if isinstance(dtype, pd.SparseDtype):
+        check_subject_dtype(dtype.subtype, name)
+        return
     if pd.api.types.is_bool_dtype(dtype) or not (
         pd.api.types.is_integer_dtype(dtype)
         or pd.api.types.is_float_dtype(dtype)
@@ -96,24 +99,32 @@ def subjects(column: "pd.Series[Any]") -> Subjects:
     >>> subjects(pd.Series(["u1", None, "u2", "u1"])).codes.tolist()
     [0, -1, 1, 0]
     """
-    values = column.array
+    if isinstance(column.dtype, pd.SparseDtype):
+        column = pd.Series(column.array.to_dense())
     if isinstance(column.dtype, pd.CategoricalDtype):
         return _of_categories(column)
     if pd.api.types.is_integer_dtype(column.dtype):
-        codes, ids = pd.factorize(values)
+        codes, ids = pd.factorize(column.array)
         return Subjects(codes.astype(np.int64), np.asarray(ids))
     if pd.api.types.is_float_dtype(column.dtype):
-        return _of_floats(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        return _of_floats(column)
     if column.dtype != object:
-        codes, ids = pd.factorize(values)
+        codes, ids = pd.factorize(column.array)
         return Subjects(codes.astype(np.int64), np.asarray(ids, dtype=object))
-    return _of_objects(np.asarray(values, dtype=object))
+    return _of_objects(np.asarray(column.array, dtype=object))
 
 
-def _of_floats(values: NDArray[np.float64]) -> Subjects:
-    usable = (np.abs(values) < _EXACT_FLOAT) & (values == np.floor(values))
+def _of_floats(column: "pd.Series[Any]") -> Subjects:
+    """Number integral floats; a narrow float has merged neighbouring integers before its own 2**53."""
+    held: Any = getattr(column.dtype, "numpy_dtype", column.dtype)
+    values = column.to_numpy(dtype=held, na_value=np.nan)
+    usable = (np.abs(values) < _exact_below(held)) & (values == np.floor(values))
     codes, ids = pd.factorize(np.where(usable, values, 0).astype(np.int64))
     return Subjects(np.where(usable, codes, -1).astype(np.int64), np.asarray(ids))
+
+
+def _exact_below(dtype: Any) -> float:
+    return min(2.0 ** (np.finfo(dtype).nmant + 1), _EXACT_FLOAT)
 
 
 def _of_categories(column: "pd.Series[Any]") -> Subjects:
@@ -123,38 +134,49 @@ def _of_categories(column: "pd.Series[Any]") -> Subjects:
 
 
 def _of_objects(values: NDArray[np.object_]) -> Subjects:
-    kind = pd.api.types.infer_dtype(values, skipna=True)
-    if kind not in ("string", "integer"):
-        values = np.array([_canonical(value) for value in values] or [None], dtype=object)[: len(values)]
+    if not set(map(type, values)) <= {str, type(None)}:
+        plain = np.empty(len(values), dtype=object)
+        plain[:] = [_canonical(value) for value in values]
+        values = plain
     codes, ids = pd.factorize(values)
     return Subjects(codes.astype(np.int64), np.asarray(ids, dtype=object))
 
 
 def _canonical(value: object) -> str | int | None:
-    """Return the id as a plain str or int; None for what is no id."""
-    if isinstance(value, bool | np.bool_):
+    """Return the id as a plain str or int; None for what is no id.
+
+    The methods of str and int are called by name, because a subclass may have others of its own.
+    """
+    if isinstance(value, bool | np.bool_ | np.timedelta64):
         return None
     if isinstance(value, str):
-        return str(value)
-    if isinstance(value, int | np.integer):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, np.integer):
         return int(value)
-    if isinstance(value, float | np.floating):
-        number = float(value)
-        return int(number) if abs(number) < _EXACT_FLOAT and number == int(number) else None
-    return None
+    if isinstance(value, np.floating):
+        return _integral(value, _exact_below(value.dtype))
+    return _integral(value, _EXACT_FLOAT) if isinstance(value, float) else None
 
 
-def _fits(value: object) -> bool:
-    return not isinstance(value, str) and -(2**63) <= int(value) < 2**63  # type: ignore[call-overload]
+def _integral(value: Any, below: float) -> int | None:
+    return int(value) if abs(value) < below and value == int(value) else None
+
+
+def _fits(value: str | int) -> bool:
+    return not isinstance(value, str) and -(2**63) <= value < 2**63
 
 
 def _number_digests(ids: NDArray[np.int64], key: bytes) -> NDArray[np.uint64]:
     return siphash(key, ids.view(np.uint64))
 
 
-def _text_digest(value: object, key: bytes) -> int:
+def _text_digest(value: str | int, key: bytes) -> int:
     """Return 64 keyed bits of one id; text and long numbers keep apart by their first letter."""
-    text = f"s{value}" if isinstance(value, str) else f"i{value}"
-    return int.from_bytes(
-        blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest(), "little"
-    )
+    if isinstance(value, str):
+        text = b"s" + value.encode("utf-8", "surrogatepass")
+    else:
+        number = int(value)
+        text = b"i" + number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True)
+    return int.from_bytes(blake2b(text, digest_size=8, key=key).digest(), "little")

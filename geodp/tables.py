@@ -35,6 +35,7 @@ __all__ = [
     "entries",
     "entry",
     "finish",
+    "first_entry",
     "last",
     "metric_of",
     "now",
@@ -205,6 +206,12 @@ def entry(connection: Connection, number: int) -> Row:
     if not rows:
         raise LedgerError(f"entry {number} is missing from the ledger; verify() tells more.")
     return dict(zip(_ENTRY, rows[0], strict=True))
+
+
+def first_entry(connection: Connection) -> Row | None:
+    """Return the entry that a ledger began with; None if there is none."""
+    rows = connection.execute(f"SELECT {', '.join(_ENTRY)} FROM geodp_entries ORDER BY id LIMIT 1")
+    return dict(zip(_ENTRY, rows[0], strict=True)) if rows else None
 
 
 def release(connection: Connection, label: str) -> Row | None:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +36,15 @@ class Mode:
         Source of random 64-bit words; ``None`` is the operating system.
     silent : bool
         No noise at all.
+    ended : list
+        Not empty once the context manager is left.
     """
 
     noise: str
     secret: bytes
     bits: Bits | None = None
     silent: bool = False
+    ended: list[bool] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def is_test(self) -> bool:
@@ -54,7 +57,9 @@ _mode: ContextVar[Mode | None] = ContextVar("geodp_testing_mode", default=None)
 
 def current() -> Mode:
     """Return the mode of a release that starts now: fresh and from the operating system, outside tests."""
-    return _mode.get() or Mode(OS_ENTROPY, os.urandom(16))
+    mode = _mode.get()
+    # A task that was started inside the context may run on after it; it must not run on without noise.
+    return mode if mode is not None and not mode.ended else Mode(OS_ENTROPY, os.urandom(16))
 
 
 @contextmanager
@@ -106,6 +111,7 @@ def _entered(mode: Mode) -> Iterator[None]:
     try:
         yield
     finally:
+        mode.ended.append(True)
         _mode.reset(token)
 
 

@@ -98,3 +98,40 @@ def test_codes_in_every_dtype(column, levels):
 def test_a_domain_of_cells_and_slots_beyond_the_limit_is_refused():
     with pytest.raises(ValueError, match=r"slots \(24 of each cell\)"):
         geodp.plan(1, subject="rider", cap=1, bounds=NYC, grid="h3:11", by={"hour": range(24)})
+
+
+SENTINEL = "9999-12-31"
+
+
+@pytest.mark.parametrize(
+    "dtype", ["datetime64[s]", "datetime64[us]", "datetime64[ns]", "timestamp[us][pyarrow]"]
+)
+def test_a_far_date_in_one_row_is_left_out_and_never_an_error(dtype):
+    """A common sentinel is beyond what nanoseconds can say; converting it would raise because of a row."""
+    days = ["2026-01-02", None, "2026-01-01"] + ([SENTINEL] if dtype != "datetime64[ns]" else [])
+    column = pd.Series(pd.array(days, dtype="datetime64[s]")).astype(dtype)
+    for unit in ("s", "ns"):
+        made = slots({"k": list(pd.to_datetime(["2026-01-01", "2026-01-02"]).as_unit(unit))})
+        made.check({"k": column.dtype})
+        got = made.codes(pd.DataFrame({"k": column})).tolist()
+        assert got == [1, -1, 0, -1][: len(days)]
+
+
+def test_times_match_as_instants_and_never_across_naive_and_aware():
+    column = pd.Series(pd.to_datetime(["2026-01-01 12:00", "2026-01-01 11:00"])).dt.tz_localize("UTC")
+    paris = pd.to_datetime(["2026-01-01 12:00"]).tz_localize("Europe/Paris")
+    assert slots({"k": list(paris)}).codes(pd.DataFrame({"k": column})).tolist() == [-1, 0]
+    naive = pd.to_datetime(["2026-01-01 12:00"])
+    assert slots({"k": list(naive)}).codes(pd.DataFrame({"k": column})).tolist() == [-1, -1]
+
+
+def test_a_level_finer_than_the_column_matches_nothing():
+    column = pd.Series(pd.array(["2026-01-01"], dtype="datetime64[s]"))
+    level = pd.Timestamp("2026-01-01 00:00:00.5")
+    assert slots({"k": [level]}).codes(pd.DataFrame({"k": column})).tolist() == [-1]
+
+
+def test_sparse_columns_and_levels_that_python_takes_for_equal():
+    column = pd.Series(pd.arrays.SparseArray([1, 0, 2]))
+    assert slots({"k": [2, 1]}).codes(pd.DataFrame({"k": column})).tolist() == [1, -1, 0]
+    assert slots({"k": [1, 0]}) != slots({"k": [True, False]})

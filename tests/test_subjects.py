@@ -102,3 +102,47 @@ def test_no_rows():
     for dtype in ("object", "int64", "float64", "str", "category"):
         assert len(subjects(pd.Series([], dtype=dtype)).codes) == 0
     assert len(each_row(0).codes) == 0
+
+
+class Shouting(str):
+    """Two texts that call themselves equal."""
+
+    def __eq__(self, other):
+        return str.lower(self) == str.lower(other)
+
+    def __hash__(self):
+        return hash(str.lower(self))
+
+    def __str__(self):
+        raise RuntimeError("secret")
+
+
+def test_subclasses_are_taken_as_the_text_they_hold():
+    column = pd.Series([Shouting("A"), Shouting("a"), "A"], dtype=object)
+    assert groups(column) == {frozenset({0, 2}), frozenset({1})}
+
+
+def test_integers_without_a_limit_and_times_that_numpy_takes_for_integers():
+    column = pd.Series([10**5000, 10**5000 + 1, np.timedelta64(5, "s"), np.timedelta64("NaT")], dtype=object)
+    made = subjects(column)
+    assert made.codes.tolist() == [0, 1, -1, -1]
+    assert len(set(made.digests(np.array([0, 1]), KEY).tolist())) == 2
+
+
+@pytest.mark.parametrize(("dtype", "first"), [("float32", 2**24), ("float16", 2**11), ("Float32", 2**24)])
+def test_narrow_floats_are_ids_only_while_neighbours_stay_apart(dtype, first):
+    column = pd.Series([first - 1, first, first + 1]).astype(dtype)
+    assert subjects(column).codes.tolist() == [0, -1, -1]
+
+
+def test_long_doubles_are_not_rounded_into_ids():
+    wide = np.longdouble(1) + np.finfo(np.longdouble).eps
+    assert subjects(pd.Series([wide, np.longdouble(1)], dtype=object)).codes.tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize("values", [[True, "x", 1.5, None, "x"], ["x", "y", "x"]])
+def test_sparse_columns_hold_the_same_ids(values):
+    dense = pd.Series(values, dtype=object)
+    sparse = pd.Series(pd.arrays.SparseArray(dense.to_numpy(), fill_value=None))
+    check_subject_dtype(sparse.dtype, "rider")
+    assert groups(sparse) == groups(dense)

@@ -299,6 +299,8 @@ def _inverse(order: Ints) -> Ints:
 
 def _labels(axis: _Axis, order: Ints, signs: str, width: int) -> list[str]:
     numbers = axis.numbers()[order].tolist()
+    # A cell that is cut at a pole can have a nominal corner beyond it, with one digit more.
+    width = max(width, *(len(axis.lattice.label(number, 0).partition(".")[0]) for number in numbers))
     return [signs[number < 0] + axis.lattice.label(number, width) for number in numbers]
 
 

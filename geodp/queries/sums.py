@@ -204,6 +204,11 @@ def parse_value_bounds(value_bounds: object) -> tuple[Fraction, Fraction]:
         )
     if not isinstance(value_bounds, tuple | list) or len(value_bounds) != 2:
         raise ValueError(f"value_bounds must be two numbers (low, high), got {value_bounds!r}.")
+    if any(isinstance(value, np.generic) for value in value_bounds):
+        raise TypeError(
+            "value_bounds holds numpy numbers, as gdf[column].max() gives: bounds taken from the rows would show "
+            "their extremes. Type two public numbers: value_bounds=(0, 120)."
+        )
     low, high = (exact(value, "value_bounds") for value in value_bounds)
     if not low < high:
         raise ValueError(f"value_bounds must have low below high, got {value_bounds!r}.")

@@ -112,13 +112,14 @@ def test_it_has_an_entry_of_its_own_and_is_replayed_without_reading(trips, ledge
     assert ledger.spent()["eps"] == 0.25
 
 
-def test_verify_sees_a_price_that_is_too_low(trips, ledger, monkeypatch):
+def test_a_price_that_is_too_low_is_refused(trips, ledger, monkeypatch):
     from geodp.accounting import Charge
     from geodp.quantiles import Selection
 
     monkeypatch.setattr(Selection, "charge", property(lambda self: Charge(self.eps / 2)))
-    choose_cap(trips, 0.25, **WHERE, ledger=ledger, label="cheap")
-    assert "costs" in ledger.verify()["problem"].iloc[0]
+    with pytest.raises(geodp.LedgerError, match="costs"):
+        choose_cap(trips, 0.25, **WHERE, ledger=ledger, label="cheap")
+    assert ledger.releases().empty
 
 
 def test_what_does_not_fit_is_refused_before_rows_are_read(trips, ledger, poisoned):

@@ -21,7 +21,7 @@ FIJI = (165, -40, 190, -10)
         [-74.3, 40.5, -73.7, 40.95],
         ("-74.3", "40.5", "-73.7", "40.95"),
         tuple(Decimal(text) for text in ("-74.3", "40.5", "-73.7", "40.95")),
-        (Fraction(-743, 10), 40.5, np.float64(-73.7), 40.95),
+        (Fraction(-743, 10), 40.5, -73.7, 40.95),
         (285.7, 40.5, 286.3, 40.95),
     ],
 )
@@ -80,10 +80,15 @@ def test_numbers_that_are_none(bad, place):
         Box.parse(tuple(bounds))
 
 
-@pytest.mark.parametrize("bad", [True, None, np.bool_(True), [1], 1j])
+@pytest.mark.parametrize("bad", [True, None, [1], 1j])
 def test_things_that_are_no_numbers(bad):
     with pytest.raises(TypeError, match="bounds must be a number"):
         Box.parse((0, 0, bad, 1))
+
+
+def test_numpy_numbers_are_refused_because_they_come_out_of_frames():
+    with pytest.raises(TypeError, match="total_bounds"):
+        Box.parse(tuple(np.array([0.0, 0.0, 1.0, 1.0])))
 
 
 @pytest.mark.parametrize("bad", ["0,0,1,1", None, {"west": 0}, {0, 1, 2, 3}, 4])

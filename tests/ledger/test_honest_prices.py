@@ -1,0 +1,82 @@
+"""A release cannot be charged, or claim, less than its noise costs."""
+
+import dataclasses
+from fractions import Fraction
+
+import pytest
+
+import geodp
+
+BOX = (0, 0, 10, 1)
+SETTING = {"subject": "rider", "cap": 2, "bounds": BOX, "grid": "square:1"}
+
+
+@pytest.mark.parametrize(
+    ("eps", "delta", "rho"),
+    [(Fraction(1, 100), Fraction(1, 10**8), Fraction(1, 2)), (1, "1e-6", 0.5)],
+)
+def test_a_budget_of_ones_own_is_held_to_its_rho(eps, delta, rho):
+    with pytest.raises(ValueError, match="costs delta"):
+        geodp.Budget(eps, delta, rho, "gaussian")
+
+
+def test_an_honest_budget_of_ones_own_works_in_any_number():
+    budget = geodp.Budget(1, "1e-6", 0.02, "gaussian")
+    assert budget.rho == Fraction(1, 50)
+    assert geodp.plan(budget, **SETTING).mechanism == "gaussian"
+
+
+def test_an_edited_plan_is_refused():
+    plan = geodp.plan(1, **SETTING)
+    with pytest.raises(ValueError, match="not edited"):
+        dataclasses.replace(plan, eps=Fraction(1, 1000))
+
+
+def test_a_ledger_refuses_a_charge_below_the_price_of_its_record(tmp_path):
+    ledger = geodp.Ledger(tmp_path / "city.ledger", eps=1, unit="rider")
+    plan = geodp.plan(1, **SETTING)
+    with pytest.raises(geodp.LedgerError, match="charged"):
+        ledger.debit("x", plan.key, geodp.Charge(Fraction(1, 1000)), plan.to_dict())
+    assert ledger.spent()["eps"] == 0
+
+
+def test_a_ledger_without_a_unit_takes_that_of_its_first_debit(tmp_path, trips):
+    ledger = geodp.Ledger(tmp_path / "city.ledger", eps=3)
+    trips["trip"] = [f"t{i}" for i in range(len(trips))]
+    where = {"bounds": (-74.3, 40.4, -73.6, 41.0), "grid": "h3:5", "cap": 1, "ledger": ledger}
+    trips.dp.heatmap(1, subject="rider", **where, label="a")
+    with pytest.raises(geodp.LedgerError, match="unit"):
+        trips.dp.heatmap(1, subject="trip", **where, label="b")
+
+
+def test_a_path_is_no_ledger(trips):
+    with pytest.raises(TypeError, match="Ledger"):
+        trips.dp.heatmap(
+            1, subject="rider", cap=1, bounds=(-74.3, 40.4, -73.6, 41.0), ledger="city.ledger", label="a"
+        )
+
+
+def test_rows_can_have_a_ledger_when_they_are_meant(tmp_path, trips):
+    ledger = geodp.Ledger(tmp_path / "city.ledger", eps=3)
+    where = {"bounds": (-74.3, 40.4, -73.6, 41.0), "grid": "h3:5", "ledger": ledger}
+    heat = trips.dp.heatmap(1, subject=geodp.EACH_ROW, **where, label="a")
+    assert heat.attrs["geodp"]["unit"] == "row"
+    with pytest.raises(ValueError, match="EACH_ROW"), pytest.warns(geodp.PrivacyUnitWarning):
+        trips.dp.heatmap(1, **where, label="b")
+
+
+def test_pandas_47667_one_ledger_knows_every_copy_of_a_frame(tmp_path, trips):
+    ledger = geodp.Ledger(tmp_path / "city.ledger", eps=3, unit="rider")
+    setting = {
+        "subject": "rider",
+        "cap": 1,
+        "bounds": (-74.3, 40.4, -73.6, 41.0),
+        "grid": "h3:5",
+        "ledger": ledger,
+    }
+    trips.dp(**setting).heatmap(1, label="a")
+    trips.copy().dp(**setting).heatmap(1, label="b")
+    trips.dp(**setting).heatmap(1, label="c")
+    assert ledger.spent()["eps"] == 3
+    with pytest.raises(geodp.BudgetExceeded):
+        trips.dp(**setting).heatmap(0.1, label="d")
