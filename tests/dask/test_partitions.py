@@ -60,6 +60,8 @@ CALLS = {
     "weighted": ("heatmap", (1, 1e-6), {"contribution": "weighted", "rescale": True}),
     "rescaled": ("heatmap", (1, 1e-6), {"rescale": True}),
     "levels": ("heatmap", (1, 1e-6), {"strategy": "levels"}),
+    "sparse": ("heatmap", (1, 1e-6), {"cells": "sparse"}),
+    "selected": ("heatmap", (20, 1e-4), {"cells": "select"}),
     "dropped": ("heatmap", (1, 1e-6), {"outside": "drop", "return_geometry": False}),
     "sum": ("sum", ("minutes", 1, 1e-6), MINUTES),
     "clipped sum": ("sum", ("minutes", 1, 1e-6), {**MINUTES, "clip": 90}),
