@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from geodp.prf import siphash
 
-__all__ = ["Subjects", "check_subject_dtype", "each_row", "subjects"]
+__all__ = ["Subjects", "check_subject_dtype", "each_row", "numbered", "subjects"]
 
 _EXACT_FLOAT = float(2**53)
 
@@ -104,11 +104,11 @@ def subjects(column: "pd.Series[Any]") -> Subjects:
     if isinstance(column.dtype, pd.CategoricalDtype):
         return _of_categories(column)
     if pd.api.types.is_integer_dtype(column.dtype):
-        codes, ids = pd.factorize(column.array)
+        codes, ids = pd.factorize(column)
         return Subjects(codes.astype(np.int64), np.asarray(ids))
     if pd.api.types.is_float_dtype(column.dtype):
         return _of_floats(column)
-    if column.dtype != object:
+    if column.dtype != object and getattr(column.dtype, "storage", None) != "python":
         codes, ids = pd.factorize(column.array)
         return Subjects(codes.astype(np.int64), np.asarray(ids, dtype=object))
     return _of_objects(np.asarray(column.array, dtype=object))
@@ -138,8 +138,17 @@ def _of_objects(values: NDArray[np.object_]) -> Subjects:
         plain = np.empty(len(values), dtype=object)
         plain[:] = [_canonical(value) for value in values]
         values = plain
-    codes, ids = pd.factorize(values)
-    return Subjects(codes.astype(np.int64), np.asarray(ids, dtype=object))
+    return Subjects(*numbered(values))
+
+
+def numbered(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the number of each id, -1 for None, and the distinct ids; compared whole."""
+    if ids.dtype != object:
+        codes, distinct = pd.factorize(ids)
+        return codes.astype(np.int64), np.asarray(distinct)
+    # Before 3.1 pandas compares arrays of nothing but text up to the first NUL only; a None prevents that.
+    codes, distinct = pd.factorize(np.append(ids, [None]))
+    return codes[:-1].astype(np.int64), np.asarray(distinct, dtype=object)
 
 
 def _canonical(value: object) -> str | int | None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from geodp.contribution import Pairs, distinct_pairs, runs, within_cap
 from geodp.prf import siphash
 from geodp.queries import Rows
-from geodp.subjects import Subjects
+from geodp.subjects import Subjects, numbered
 
 __all__ = ["Parcel", "buckets", "canonical", "join", "pack", "reduced", "split"]
 
@@ -160,12 +160,12 @@ def join(parcels: Sequence[Parcel]) -> Parcel:
     """Return the rows of all parcels in one, their subjects matched exactly."""
     same = all(parcel.ids.dtype == np.int64 for parcel in parcels)
     every = np.concatenate([parcel.ids if same else parcel.ids.astype(object) for parcel in parcels])
-    numbers, ids = pd.factorize(every)
+    numbers, ids = numbered(every)
     starts = np.cumsum([0, *(len(parcel.ids) for parcel in parcels)])
     subject = [numbers[first:][parcel.subject] for first, parcel in zip(starts, parcels, strict=False)]
     parts = ("key", "times", "inside", "values")
     key, times, inside, values = (np.concatenate([getattr(p, part) for p in parcels]) for part in parts)
-    return Parcel(np.asarray(ids), np.concatenate(subject), key, times, inside, values)
+    return Parcel(ids, np.concatenate(subject), key, times, inside, values)
 
 
 def split(parcel: Parcel, bucket: Ints, n: int) -> list[Parcel]:

@@ -159,7 +159,8 @@ class ZoneDomain(Domain):
         self.box = WORLD
         self._shapes = zones._shapes.view()
         self._shapes.setflags(write=False)
-        self._parts, self._owner = shapely.get_parts(self._shapes, return_index=True)
+        # Shapely before 2.2 takes no read-only arrays apart.
+        self._parts, self._owner = shapely.get_parts(self._shapes.copy(), return_index=True)
         shapely.prepare(self._parts)
         # A prepared polygon builds its index when first asked, which two threads must not do at once.
         self._lock = threading.Lock()

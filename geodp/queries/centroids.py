@@ -240,7 +240,7 @@ class Frames:
 @lru_cache(maxsize=4)
 def frames(domain: "Domain") -> Frames:
     """Return the local plane of each cell: the narrowest box around its parts, right across 180."""
-    parts, owner = shapely.get_parts(domain.geometry(), return_index=True)
+    parts, owner = shapely.get_parts(domain.geometry().copy(), return_index=True)
     west, south, east, north = shapely.bounds(parts).T
     first = np.flatnonzero(np.diff(owner, prepend=-1))
     box = Frames(
