@@ -6,6 +6,7 @@ import geopandas as gpd
 
 from geodp.plans import Plan, Ways, make_plan
 from geodp.policy import EachRow, Policy
+from geodp.progress import showing
 from geodp.queries import Centroid, Count, Mean, Query, Sum
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def heatmap(
     label: str | None = None,
     retry: bool = False,
     reason: str | None = None,
+    # bars
+    progress: bool = True,
 ) -> gpd.GeoDataFrame:
     """Count people per cell of a public grid, with differential privacy.
 
@@ -126,6 +129,8 @@ def heatmap(
         Pay again for a label whose release was never stored.
     reason : str, optional
         A reviewer's reason, kept by the ledger.
+    progress : bool, default True
+        Bars for stages that take more than a few seconds: percentages only.
 
     Returns
     -------
@@ -199,7 +204,8 @@ def heatmap(
         threshold=threshold,
         phantoms=phantoms,
     )
-    return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+    with showing(progress):
+        return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
 
 
 def sum(
@@ -233,6 +239,8 @@ def sum(
     label: str | None = None,
     retry: bool = False,
     reason: str | None = None,
+    # bars
+    progress: bool = True,
 ) -> gpd.GeoDataFrame:
     """Add up a column per cell, with differential privacy.
 
@@ -258,7 +266,7 @@ def sum(
         Where, as in :func:`geodp.heatmap`.
     by, estimator, return_geometry, mechanism, criterion
         What and how, as in :func:`geodp.heatmap`.
-    ledger, label, retry, reason
+    ledger, label, retry, reason, progress
         The books, as in :func:`geodp.heatmap`.
 
     Returns
@@ -312,7 +320,8 @@ def sum(
         mechanism=mechanism,
         criterion=criterion,
     )
-    return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+    with showing(progress):
+        return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
 
 
 def mean(
@@ -345,6 +354,8 @@ def mean(
     label: str | None = None,
     retry: bool = False,
     reason: str | None = None,
+    # bars
+    progress: bool = True,
 ) -> gpd.GeoDataFrame:
     """Average a column per cell, with differential privacy.
 
@@ -367,7 +378,7 @@ def mean(
         Where, as in :func:`geodp.heatmap`.
     by, estimator, return_geometry, mechanism, criterion
         What and how, as in :func:`geodp.heatmap`.
-    ledger, label, retry, reason
+    ledger, label, retry, reason, progress
         The books, as in :func:`geodp.heatmap`.
 
     Returns
@@ -418,7 +429,8 @@ def mean(
         mechanism=mechanism,
         criterion=criterion,
     )
-    return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+    with showing(progress):
+        return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
 
 
 def centroid(
@@ -450,6 +462,8 @@ def centroid(
     label: str | None = None,
     retry: bool = False,
     reason: str | None = None,
+    # bars
+    progress: bool = True,
 ) -> gpd.GeoDataFrame:
     """Return the mean place of the people in each zone or cell, or in the whole box.
 
@@ -468,14 +482,14 @@ def centroid(
         Where, as in :func:`geodp.heatmap`; without a grid the whole box is one cell.
     by, estimator, return_geometry, mechanism, criterion
         What and how, as in :func:`geodp.heatmap`.
-    ledger, label, retry, reason
+    ledger, label, retry, reason, progress
         The books, as in :func:`geodp.heatmap`.
 
     Returns
     -------
     GeoDataFrame
         One point per cell, EPSG:4326, with columns ``lon``, ``lat``, ``error_m`` (metres within which the
-        centroid of the sampled points lies at 95 %), and ``count`` and ``noisy_count`` unless ``n`` is given.
+        centroid of the sampled points lies at 95 % or more), and ``count`` and ``noisy_count`` unless ``n`` is given.
 
     Raises
     ------
@@ -514,7 +528,8 @@ def centroid(
         mechanism=mechanism,
         criterion=criterion,
     )
-    return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+    with showing(progress):
+        return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
 
 
 def plan(

@@ -6,7 +6,8 @@ number that the noise is scaled to, so nothing after this module may add a pair.
 Which keys a subject keeps depends on that subject's own rows and the release's secret key alone: keys
 reached inside the box come before keys reached only by clamping, then the lowest pseudo-random
 priorities win. For any fixed secret key, one subject more or less therefore changes that subject's
-own pairs and no others, which is what the sensitivities are proved from.
+own pairs and no others, which is what the sensitivities are proved from. (Single rows in overlapping zones
+are known by their position; for them it holds over the secret: PRIVACY.md, section 4.)
 """
 
 import math

@@ -119,7 +119,7 @@ def _of_plan(name: str, plan: Plan, given: Mapping[str, Any], ways: Ways) -> Ask
 
 def check_same_people(names: Sequence[str], policies: Sequence[Policy]) -> None:
     """All views must protect the same people, by the same relation."""
-    for field in ("unit", "neighboring", "population"):
+    for field in ("unit", "by_row", "neighboring", "population"):
         first = getattr(policies[0], field)
         for name, policy in zip(names, policies, strict=True):
             if getattr(policy, field) != first:

@@ -105,7 +105,7 @@ class Ways:
             raise TypeError(f"return_geometry must be True or False, got {self.return_geometry!r}.")
         if isinstance(self.rescale, bool):
             object.__setattr__(self, "rescale", _K_MAX if self.rescale else 0)
-        whole(self.rescale, "rescale", 0)
+        whole(self.rescale, "rescale", 0, 10**9)
         self._check_threshold()
 
     def _check_threshold(self) -> None:

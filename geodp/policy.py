@@ -31,6 +31,9 @@ class EachRow(Enum):
 
 
 NOT_GIVEN = NotGiven.NOT_GIVEN
+
+# Far above any cap that means something, and far below what would overflow with it.
+_MOST = 10**9
 EACH_ROW = EachRow.EACH_ROW
 
 
@@ -90,7 +93,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
-        settle(self, "rows_per_cell", whole(self.rows_per_cell, "rows_per_cell", 1))
+        settle(self, "rows_per_cell", whole(self.rows_per_cell, "rows_per_cell", 1, _MOST))
         one_of(self.contribution, "contribution", ("sample", "weighted"))
         one_of(self.neighboring, "neighboring", NEIGHBORING)
         one_of(self.outside, "outside", ("clamp", "drop"))
@@ -109,7 +112,10 @@ class Policy:
     @property
     def unit(self) -> str:
         """What one subject is called: the column's name, or ``"row"``."""
-        return "row" if self.by_row else str(self.subject)
+        if self.by_row:
+            return "row"
+        # A column of that name holds subjects, and must not pass for single rows in a record or a ledger.
+        return "subject named row" if self.subject == "row" else str(self.subject)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the policy as plain JSON."""
@@ -147,14 +153,18 @@ class Policy:
             return "auto"
         if isinstance(self.cap, str):
             raise ValueError(f'cap must be an int of at least 1 or "auto", got {self.cap!r}.')
-        return whole(self.cap, "cap", 1)
+        return whole(self.cap, "cap", 1, _MOST)
 
     def _cap_of_rows(self) -> int:
         """Without a subject a row is a person, and a person is in one cell (unless zones overlap)."""
-        if getattr(self.grid, "overlap", None) == "count" and self.cap is not None:
-            return whole(self.cap, "cap", 1)
         if self.population is not None:
             raise ValueError("population counts people, and without subject only single rows are protected.")
+        if (
+            getattr(self.grid, "overlap", None) == "count"
+            and self.cap is not None
+            and self.rows_per_cell == 1
+        ):
+            return whole(self.cap, "cap", 1, _MOST)
         if isinstance(self.cap, str):
             raise ValueError(
                 f"cap={self.cap!r} chooses how many cells one subject may count in, and no subject was named. "

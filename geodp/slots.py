@@ -1,7 +1,9 @@
 """Time slots and other public categories: levels that are given, never read from the rows."""
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Set, Sized
 from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
@@ -14,6 +16,7 @@ from geodp.names import TAKEN_NAMES
 __all__ = ["Slots", "slots"]
 
 _MAX_SLOTS = 100_000
+_LEVELS = (str, bool, int, float, Decimal, date, timedelta, type(pd.NaT), type(pd.NA))
 
 
 @dataclass(frozen=True)
@@ -141,9 +144,18 @@ def _levels(name: str, levels: object) -> tuple[Any, ...]:
             f"by={{{name!r}: ...}} got {type(levels).__name__}. Levels are public and typed, such as range(24); "
             "levels taken from the rows would show who is in them."
         )
+    if isinstance(levels, Set):
+        raise TypeError(f"by={{{name!r}: ...}} got a set, which has no order; list the levels.")
     if not isinstance(levels, Iterable) or not isinstance(levels, Sized):
         raise TypeError(f"by={{{name!r}: ...}} must list its levels, got {type(levels).__name__}.")
     values: tuple[Any, ...] = tuple(levels)
+    if any(isinstance(value, np.generic) for value in values):
+        raise TypeError(
+            f"by={{{name!r}: ...}} holds numpy values, as gdf[{name!r}].unique() gives. Levels are public and typed, "
+            "such as range(24); levels taken from the rows would show who is in them."
+        )
+    if not all(value is None or isinstance(value, _LEVELS) for value in values):
+        raise TypeError(f"by={{{name!r}: ...}} must list texts, numbers, dates or times.")
     if not values:
         raise ValueError(f"by={{{name!r}: ...}} has no levels.")
     index = pd.Index(list(values))
@@ -218,6 +230,16 @@ def _check_dtype(name: str, levels: pd.Index, dtype: Any) -> None:
         raise TypeError(
             f"by={{{name!r}: ...}} has levels of kind {asked} and the column has dtype {dtype} ({held}): "
             "no row would match. Give levels of the column's kind."
+        )
+    if asked == held == "time":
+        _check_zone(name, levels, dtype)
+
+
+def _check_zone(name: str, levels: pd.Index, dtype: Any) -> None:
+    if (_zone(levels.dtype) is None) != (_zone(dtype) is None):
+        aware, naive = ("column", "levels") if _zone(dtype) is not None else ("levels", "column")
+        raise TypeError(
+            f"by={{{name!r}: ...}}: the {aware} have a time zone and the {naive} have none, so no row would match."
         )
 
 

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import geopandas as gpd
 
+from geodp.grids import grid as parse_grid
 from geodp.plans import Plan, Ways, make_plan
 from geodp.points import check_points
 from geodp.policy import Policy
+from geodp.progress import showing
 from geodp.queries import Centroid, Count, Mean, Query, Sum
 from geodp.release import check_subject
 from geodp.sources import schema
@@ -75,7 +77,7 @@ class View:
         ways = Ways(
             mechanism, criterion, estimator, strategy, cells, return_geometry, rescale, threshold, phantoms
         )
-        policy = self.policy if grid is None else replace(self.policy, grid=grid)
+        policy = self.policy if grid is None else _on(self.policy, grid)
         return make_plan(policy, eps, delta, query or Count(), by, ways)
 
     def audit(
@@ -109,6 +111,7 @@ class View:
         label: str | None = None,
         retry: bool = False,
         reason: str | None = None,
+        progress: bool = True,
         return_geometry: bool = True,
     ) -> gpd.GeoDataFrame:
         """Count people per cell with differential privacy; see :func:`geodp.heatmap`."""
@@ -127,7 +130,7 @@ class View:
             phantoms=phantoms,
             return_geometry=return_geometry,
         )
-        return self._release(chosen, label, retry, reason)
+        return self._release(chosen, label, retry, reason, progress)
 
     def sum(
         self,
@@ -145,6 +148,7 @@ class View:
         label: str | None = None,
         retry: bool = False,
         reason: str | None = None,
+        progress: bool = True,
         return_geometry: bool = True,
     ) -> gpd.GeoDataFrame:
         """Add up a column per cell with differential privacy; see :func:`geodp.sum`."""
@@ -159,7 +163,7 @@ class View:
             estimator=estimator,
             return_geometry=return_geometry,
         )
-        return self._release(chosen, label, retry, reason)
+        return self._release(chosen, label, retry, reason, progress)
 
     def mean(
         self,
@@ -176,6 +180,7 @@ class View:
         label: str | None = None,
         retry: bool = False,
         reason: str | None = None,
+        progress: bool = True,
         return_geometry: bool = True,
     ) -> gpd.GeoDataFrame:
         """Average a column per cell with differential privacy; see :func:`geodp.mean`."""
@@ -190,7 +195,7 @@ class View:
             estimator=estimator,
             return_geometry=return_geometry,
         )
-        return self._release(chosen, label, retry, reason)
+        return self._release(chosen, label, retry, reason, progress)
 
     def centroid(
         self,
@@ -206,6 +211,7 @@ class View:
         label: str | None = None,
         retry: bool = False,
         reason: str | None = None,
+        progress: bool = True,
         return_geometry: bool = True,
     ) -> gpd.GeoDataFrame:
         """Return the mean place per cell with differential privacy; see :func:`geodp.centroid`."""
@@ -220,7 +226,16 @@ class View:
             estimator=estimator,
             return_geometry=return_geometry,
         )
-        return self._release(chosen, label, retry, reason)
+        return self._release(chosen, label, retry, reason, progress)
 
-    def _release(self, plan: Plan, label: str | None, retry: bool, reason: str | None) -> gpd.GeoDataFrame:
-        return plan.release(self._frame, ledger=self.ledger, label=label, retry=retry, reason=reason)
+    def _release(
+        self, plan: Plan, label: str | None, retry: bool, reason: str | None, progress: bool
+    ) -> gpd.GeoDataFrame:
+        with showing(progress):
+            return plan.release(self._frame, ledger=self.ledger, label=label, retry=retry, reason=reason)
+
+
+def _on(policy: Policy, spec: "Grid | str") -> Policy:
+    """Return the policy on another grid; zones need no box."""
+    grid = parse_grid(spec)
+    return replace(policy, grid=grid, bounds=policy.bounds if grid.needs_bounds else None)

@@ -56,6 +56,9 @@ def test_the_cap_runs_over_cell_and_slot(trips):
         ({"hour": "24"}, TypeError, "public and typed"),
         ({3: [1]}, TypeError, "column names"),
         ({"Count": [1]}, ValueError, "column of the result"),
+        ({"hour": list(np.arange(3))}, TypeError, "numpy values"),
+        ({"hour": {1, 2}}, TypeError, "no order"),
+        ({"hour": [pd.Interval(0, 2), pd.Interval(1, 3)]}, TypeError, "dates or times"),
         (["hour"], TypeError, "by must name"),
         ({}, TypeError, "by must name"),
         ({"hour": range(200_000)}, ValueError, "more than"),
@@ -121,8 +124,10 @@ def test_times_match_as_instants_and_never_across_naive_and_aware():
     column = pd.Series(pd.to_datetime(["2026-01-01 12:00", "2026-01-01 11:00"])).dt.tz_localize("UTC")
     paris = pd.to_datetime(["2026-01-01 12:00"]).tz_localize("Europe/Paris")
     assert slots({"k": list(paris)}).codes(pd.DataFrame({"k": column})).tolist() == [-1, 0]
-    naive = pd.to_datetime(["2026-01-01 12:00"])
-    assert slots({"k": list(naive)}).codes(pd.DataFrame({"k": column})).tolist() == [-1, -1]
+    naive = slots({"k": list(pd.to_datetime(["2026-01-01 12:00"]))})
+    assert naive.codes(pd.DataFrame({"k": column})).tolist() == [-1, -1]
+    with pytest.raises(TypeError, match="time zone"):
+        naive.check({"k": column.dtype})
 
 
 def test_a_level_finer_than_the_column_matches_nothing():

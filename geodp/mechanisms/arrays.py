@@ -234,12 +234,26 @@ def _integers(values: ArrayLike, lattice: object | None) -> tuple[NDArray[np.int
 
 def _round(array: NDArray[Any], step: Fraction) -> NDArray[np.int64]:
     """Nearest multiples of the step; exact, since a power of two only moves the exponent."""
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"values must be numbers, got dtype {array.dtype}.")
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        raise TypeError(f"values must be integers or doubles, got dtype {array.dtype}.")
+    if array.dtype.kind in "iu":
+        return _round_integers(_integers(array, None)[0], step)
     top = 2.0**62
     with np.errstate(all="ignore"):
         steps = np.nan_to_num(array.astype(np.float64) / float(step), nan=0.0, posinf=top, neginf=-top)
         return cast(NDArray[np.int64], np.clip(np.rint(steps), -top, top).astype(np.int64))
+
+
+def _round_integers(values: NDArray[np.int64], step: Fraction) -> NDArray[np.int64]:
+    """Nearest multiples of the step, in integers: doubles would merge those above 2^53."""
+    top = 2**62
+    if step > 1:
+        shift = min(step.numerator.bit_length() - 1, 63)
+        half = (values >> (shift - 1)) & 1
+        return (values >> shift) + half
+    shift = step.denominator.bit_length() - 1
+    most = top >> shift if shift < 63 else 0
+    return np.clip(values, -most, most) << min(shift, 62)
 
 
 def _power_of_two(lattice: object) -> Fraction:

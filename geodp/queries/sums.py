@@ -65,6 +65,8 @@ class Sum(Query):
             object.__setattr__(self, name, value)
         if not isinstance(self.column, str):
             raise TypeError(f"column must be the name of a column, got {type(self.column).__name__}.")
+        if clip is not None and clip > _LARGEST:
+            raise ValueError("clip must be at most 1e100. Use another unit.")
         if clip is not None and clip < self.largest * _SMALLEST_CLIP:
             raise ValueError(
                 f"clip={plain(clip)} is less than a millionth of value_bounds; narrow value_bounds first."
@@ -100,7 +102,8 @@ class Sum(Query):
         amounts = sums[:, 0]
         if self.clip is not None:
             clipped = clip_l1 if mechanism == "laplace" else clip_l2
-            amounts = clipped(pairs.subject, amounts, whole_steps(self.clip, self.j))
+            # No subject reaches 2**62 steps, so a larger clip changes nothing and stays out of the doubles.
+            amounts = clipped(pairs.subject, amounts, min(whole_steps(self.clip, self.j), 2**62))
         return {"sum": add_up(pairs.key, amounts, layout.n_keys)}
 
     def columns(self, plan: "Plan", noisy: Mapping[str, Ints]) -> dict[str, NDArray[Any]]:

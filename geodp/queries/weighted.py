@@ -67,7 +67,8 @@ class WeightedCount(Query):
         if not self.rescaling:
             return (leading,)
         policy = layout.policy
-        most = min(policy.rows_per_cell * _kept_steps(policy.cap, self.rescaling.k_max), 64 * layout.n_keys)
+        m = policy.rows_per_cell
+        most = m * min(_kept_steps(policy.cap, self.rescaling.k_max), _STEPS * layout.n_keys)
         return (
             leading,
             self.rescaling.total(layout, total),

@@ -77,6 +77,28 @@ def test_neighbours_differ_within_what_the_plan_claims(kind, mechanism, neighbor
 @pytest.mark.parametrize("neighboring", ["add_remove_one", "replace_one"])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("n_keys", [1, 2, 4])
+def test_bounds_hold_on_few_keys_with_many_rows_in_each(kind, mechanism, neighboring, n_keys):
+    """Where the domain is smaller than the cap or k_max, its size is what bounds one subject."""
+    box = {1: (0, 0, 1, 1), 2: (0, 0, 2, 1), 4: (0, 0, 2, 2)}[n_keys]
+    for cap in (1, 2, 5):
+        plan = geodp.plan(
+            0.1, 1e-6, subject="rider", cap=cap, rows_per_cell=5, bounds=box, grid="square:1",
+            mechanism=mechanism, neighboring=neighboring, return_geometry=False, **EVERY[kind],
+        )  # fmt: skip
+        assert plan.n_cells == n_keys
+        me = [
+            (who, [(20 + 40 * x, 20 + 40 * y)] * 5)
+            for who, x, y in [("me", x, y) for x in (0, 1) for y in (0, 1)]
+        ]
+        people = [("other", [(20, 20)])]
+        a, b = tallies(plan, [*people, *me]), tallies(plan, people)
+        assert_within(plan, a, b)
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove_one", "replace_one"])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("kind", EVERY)
 def test_the_whole_release_costs_no_more_than_the_budget(kind, mechanism, neighboring):
     plan = geodp.plan(1, 1e-6, **BASE, **EVERY[kind], cap=4, mechanism=mechanism, neighboring=neighboring)
     if mechanism == "laplace":
