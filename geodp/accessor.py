@@ -118,6 +118,7 @@ class Accessor:
         label: str | None = None,
         retry: bool = False,
         reason: str | None = None,
+        progress: bool = True,
     ) -> gpd.GeoDataFrame:
         """Count people per cell with differential privacy; see :func:`geodp.heatmap`."""
         arguments = dict(locals())
@@ -149,6 +150,7 @@ class Accessor:
         label: str | None = None,
         retry: bool = False,
         reason: str | None = None,
+        progress: bool = True,
     ) -> gpd.GeoDataFrame:
         """Add up a column per cell with differential privacy; see :func:`geodp.sum`."""
         arguments = dict(locals())
@@ -179,6 +181,7 @@ class Accessor:
         label: str | None = None,
         retry: bool = False,
         reason: str | None = None,
+        progress: bool = True,
     ) -> gpd.GeoDataFrame:
         """Average a column per cell with differential privacy; see :func:`geodp.mean`."""
         arguments = dict(locals())
@@ -208,6 +211,7 @@ class Accessor:
         label: str | None = None,
         retry: bool = False,
         reason: str | None = None,
+        progress: bool = True,
     ) -> gpd.GeoDataFrame:
         """Return the mean place per cell with differential privacy; see :func:`geodp.centroid`."""
         arguments = dict(locals())

@@ -17,9 +17,11 @@ from dask import dataframe as dd
 import geodp
 import geodp.dask
 from geodp.accessor import Accessor
+from geodp.caps import choose_cap
 from geodp.dask import DaskAccessor, PartitionError
-from geodp.dask.tasks import Failed, Job, Subgraph
+from geodp.dask.tasks import Failed, Job, Subgraph, locate
 from geodp.errors import GeoDPError
+from geodp.together import release_together
 
 BOX = (-74.05, 40.68, -73.9, 40.82)
 SETTING = {"subject": "rider", "cap": 3, "bounds": BOX, "grid": "h3:7"}
@@ -61,7 +63,7 @@ CALLS = {
     "rescaled": ("heatmap", (1, 1e-6), {"rescale": True}),
     "levels": ("heatmap", (1, 1e-6), {"strategy": "levels"}),
     "sparse": ("heatmap", (1, 1e-6), {"cells": "sparse"}),
-    "selected": ("heatmap", (20, 1e-4), {"cells": "select"}),
+    "selected": ("heatmap", (2, 9e-4), {"cells": "select"}),
     "dropped": ("heatmap", (1, 1e-6), {"outside": "drop", "return_geometry": False}),
     "sum": ("sum", ("minutes", 1, 1e-6), MINUTES),
     "clipped sum": ("sum", ("minutes", 1, 1e-6), {**MINUTES, "clip": 90}),
@@ -212,6 +214,19 @@ def test_functions_plans_and_views_take_the_frame_too(trips):
             same(found, expected)
 
 
+def test_a_cap_chosen_privately_and_several_views_at_once(trips):
+    ddf, auto = parts(trips, 5), {**SETTING, "cap": "auto"}
+    where = {name: SETTING[name] for name in ("subject", "bounds", "grid")}
+    views = {"coarse": {"grid": "h3:6"}, "minutes": geodp.Mean("minutes", **MINUTES)}
+    with geodp.testing.noiseless():
+        same(ddf.dp.heatmap(1, 1e-6, **auto), trips.dp.heatmap(1, 1e-6, **auto))
+        found, expected = (choose_cap(frame, 0.1, (1, 2, 3, 9), **where) for frame in (ddf, trips))
+        assert (found, found.record) == (expected, expected.record)
+        found, expected = (release_together(frame, views, 1, **SETTING) for frame in (ddf, trips))
+    for name in views:
+        same(found[name], expected[name])
+
+
 def test_the_calls_are_those_of_a_frame_in_memory():
     assert issubclass(DaskAccessor, Accessor)
     for name in ("heatmap", "sum", "mean", "centroid", "__call__"):
@@ -230,6 +245,14 @@ def test_views_and_accessors_show_no_rows(trips):
         )
     with pytest.raises(TypeError, match="policy"):
         pickle.dumps(ddf.dp(**SETTING))
+
+
+def test_a_task_that_is_done_again_gives_the_same(trips):
+    plan = geodp.plan(1, **SETTING)
+    job = Job(plan, [], bytes(range(16)), 3, trips.crs)
+    first, again = (locate(job, Subgraph({"part": trips}, "part"), 0) for _ in range(2))
+    for part in ("ids", "subject", "key", "times", "inside", "values"):
+        np.testing.assert_array_equal(getattr(first, part), getattr(again, part))
 
 
 def test_threads_give_the_same_and_leave_warnings_on(trips):
@@ -380,8 +403,10 @@ def test_bars_show_stages_and_percentages_only(trips, capsys, monkeypatch):
     for words in ("placing points", "adding up"):
         assert any(stage.startswith(f"{words}:") for stage in stages)
     assert all(re.fullmatch(r"(placing points|adding up): +\d+%\|[^|]*\|| *", stage) for stage in stages)
-    with geodp.progress.showing(False):
-        parts(trips, 5).dp.heatmap(1, **SETTING)
+    parts(trips, 5).dp.heatmap(1, **SETTING, progress=False)
+    parts(trips, 5).dp(**SETTING).mean("minutes", 1, **MINUTES, progress=False)
+    with pytest.raises(TypeError, match="progress"):
+        parts(trips, 5).dp.heatmap(1, **SETTING, progress=None)
     assert capsys.readouterr().err == ""
 
 
