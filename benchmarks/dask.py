@@ -101,12 +101,16 @@ def main() -> None:
     parser.add_argument("--points", type=float, nargs="+", default=[1e6])
     parser.add_argument("--rows-per-file", type=int, default=1_000_000)
     parser.add_argument("--memory-points", type=float, default=1e7)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory-limit", default="4GB")
     parser.add_argument("--folder", default=None)
     options = parser.parse_args()
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit=options.memory_limit, dashboard_address=None
+            n_workers=options.workers,
+            threads_per_worker=1,
+            memory_limit=options.memory_limit,
+            dashboard_address=None,
         ) as cluster,
         Client(cluster) as client,
         tempfile.TemporaryDirectory() as warm,

@@ -179,6 +179,13 @@ def test_nothing_in_any_partition(trips):
         same(*both(empty, of_frames([empty] * 3), name, *args, **{**SETTING, **more}))
 
 
+@pytest.mark.parametrize(("branch", "join"), [(2, 1), (3, 1), (2, 2)])
+def test_many_rounds_of_the_shuffle(trips, monkeypatch, branch, join):
+    for name, value in (("_BRANCH", branch), ("_JOIN", join), ("_FEW", 2), ("_ADD", 2)):
+        monkeypatch.setattr(f"geodp.dask.graph.{name}", value)
+    same(*both(trips, parts(trips, 11), "mean", "minutes", 1, **SETTING, **MINUTES))
+
+
 def test_one_subject_with_all_the_rows(trips):
     many = pd.concat([trips] * 5, ignore_index=True).assign(rider="r00")
     for name, args, more in (CALLS[call] for call in ("heatmap", "weighted", "mean")):
