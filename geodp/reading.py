@@ -1,0 +1,237 @@
+"""Files of points for the command line, read without a word about what their rows hold.
+
+What a library says of a file it cannot read may quote it, so errors name the file and what was looked for,
+never what was found. Only the columns that a release needs are read. Ids of a text file stay the text they
+are: read as numbers, ``007`` and ``7`` would become one person, whose rows two people could move.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+
+from geodp.errors import GeoDPError
+from geodp.silence import quiet
+
+__all__ = ["BadInput", "guarded", "is_local", "is_parquet", "is_text", "read_points", "read_polygons"]
+
+T = TypeVar("T")
+
+_PARQUET = (".parquet", ".geoparquet", ".pq")
+_TEXT = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+
+
+class BadInput(GeoDPError):
+    """A file is missing, cannot be read, or lacks what was asked of it."""
+
+
+def read_points(
+    path: str,
+    columns: Mapping[str, str],
+    *,
+    lon: str | None = None,
+    lat: str | None = None,
+    crs: str | None = None,
+    layer: str | None = None,
+) -> gpd.GeoDataFrame:
+    """Read points, and only the columns that are asked for.
+
+    Parameters
+    ----------
+    path : str
+        A file that pyogrio reads, GeoParquet (a file or a folder of them), or CSV. Anything that GDAL
+        opens by name (``https://``, ``/vsizip/``) is passed on to it.
+    columns : mapping of str to {"text", "number"}
+        Columns to read; the kind counts for CSV, where nothing else says it.
+    lon, lat : str, optional
+        Columns of longitudes and latitudes (or of x and y in ``crs``), in CSV and in Parquet without
+        geometry.
+    crs : str, optional
+        The CRS of ``lon`` and ``lat``, EPSG:4326 if left out; or of a file that states none.
+    layer : str, optional
+        Which layer of a file with several.
+
+    Raises
+    ------
+    BadInput
+        There is no such file, layer or column, or it cannot be read.
+    """
+    if is_local(path) and not Path(path).exists():
+        raise BadInput(f"{path}: there is no such file.")
+    if lon is not None and lat is not None:
+        kinds = {**columns, lon: "number", lat: "number"}
+        table = _read_text(path, kinds) if is_text(path) else _read_table(path, kinds)
+        points = gpd.points_from_xy(_numbers(table[lon]), _numbers(table[lat]))
+        return gpd.GeoDataFrame(table[list(columns)], geometry=points, crs=crs or 4326)
+    if is_text(path):
+        raise BadInput(f"{path}: a CSV needs --lon and --lat, the columns that hold the coordinates.")
+    frame = _read_parquet(path, columns) if is_parquet(path) else _read_layer(path, columns, layer)
+    return _in_crs(frame, path, crs)
+
+
+def read_polygons(path: str, layer: str | None = None) -> gpd.GeoDataFrame:
+    """Read public zones, all columns of them.
+
+    Raises
+    ------
+    BadInput
+        There is no such file, or it cannot be read.
+    """
+    if is_local(path) and not Path(path).exists():
+        raise BadInput(f"{path}: there is no such file.")
+    if is_parquet(path):
+        return guarded(path, lambda: gpd.read_parquet(path))
+    return guarded(path, lambda: gpd.read_file(path, engine="pyogrio", **_layer(layer)))
+
+
+def is_local(path: str) -> bool:
+    """Whether a path names something on this machine, and nothing that GDAL opens by a name of its own."""
+    return "://" not in path and not path.startswith("/vsi")
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a path is GeoParquet, by its name; a folder is if it holds such files."""
+    place = Path(path)
+    return place.name.lower().endswith(_PARQUET) or (
+        place.is_dir() and any(file.suffix.lower() in _PARQUET for file in place.iterdir())
+    )
+
+
+def is_text(path: str) -> bool:
+    """Whether a path is a CSV or TSV, by its name."""
+    return _separator(path) is not None
+
+
+def guarded(path: str, work: Callable[[], T]) -> T:
+    """Do what reads a file; of a failure say which file it was, and nothing that a library said."""
+    why = "it cannot be read: it is damaged, no such format is known here, or it may not be opened"
+    try:
+        with quiet(), _unlogged():
+            return work()
+    except (BadInput, KeyboardInterrupt):
+        raise
+    except ImportError as error:
+        why = f"reading it needs {error.name or 'another package'}; pip install 'geodp[parquet]' has what is needed"
+    except MemoryError:
+        why = "there is not enough memory to read it"
+    except Exception:
+        pass
+    # Outside every handler, so that nothing of the library's own words comes along as a context.
+    raise BadInput(f"{path}: {why}.")
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep out what GDAL logs, which may quote rows."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def _read_text(path: str, kinds: Mapping[str, str]) -> pd.DataFrame:
+    """Return columns of a CSV; fields that hold no number of a number's column become NaN."""
+    form: dict[str, Any] = {"sep": _separator(path), "encoding": "utf-8-sig", "index_col": False}
+    head = guarded(path, lambda: pd.read_csv(path, nrows=0, encoding_errors="surrogateescape", **form))
+    _require(path, kinds, list(head.columns), show=False)
+    table: pd.DataFrame = guarded(
+        path,
+        lambda: pd.read_csv(
+            path,
+            usecols=list(kinds),
+            dtype=object,
+            keep_default_na=False,
+            na_values=[""],
+            on_bad_lines="skip",
+            encoding_errors="surrogateescape",
+            **form,
+        ),
+    )
+    for name, kind in kinds.items():
+        if kind == "number":
+            table[name] = _numbers(table[name])
+    return table
+
+
+def _separator(path: str) -> str | None:
+    return next((sep for end, sep in _TEXT.items() if Path(path).name.lower().endswith(end)), None)
+
+
+def _numbers(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    return pd.to_numeric(column, errors="coerce").astype(np.float64)
+
+
+def _read_table(path: str, kinds: Mapping[str, str]) -> pd.DataFrame:
+    """Return columns of a file whose geometry, if it has one, is not asked for."""
+    if not is_parquet(path):
+        raise BadInput(f"{path}: --lon and --lat go with CSV and Parquet; this format holds its own points.")
+    _require(path, kinds, _parquet_schema(path)[0])
+    table: pd.DataFrame = guarded(path, lambda: pd.read_parquet(path, columns=list(kinds)))
+    return table
+
+
+def _read_parquet(path: str, columns: Mapping[str, str]) -> gpd.GeoDataFrame:
+    names, geometry = _parquet_schema(path)
+    if geometry is None:
+        raise BadInput(f"{path}: this Parquet has no geometry. Name its coordinates with --lon and --lat.")
+    _require(path, columns, names)
+    return guarded(path, lambda: gpd.read_parquet(path, columns=list(dict.fromkeys([*columns, geometry]))))
+
+
+def _parquet_schema(path: str) -> tuple[list[str], str | None]:
+    """Return the names of all columns, and of the active geometry, from the head of the file."""
+    import json
+
+    def work() -> tuple[list[str], str | None]:
+        import pyarrow.dataset
+
+        schema = pyarrow.dataset.dataset(path, format="parquet").schema
+        facts = json.loads((schema.metadata or {}).get(b"geo", b"{}"))
+        return list(schema.names), facts.get("primary_column")
+
+    return guarded(path, work)
+
+
+def _read_layer(path: str, columns: Mapping[str, str], layer: str | None) -> gpd.GeoDataFrame:
+    import pyogrio
+
+    fields = guarded(path, lambda: list(pyogrio.read_info(path, **_layer(layer))["fields"]))
+    _require(path, columns, fields)
+    frame = guarded(
+        path, lambda: gpd.read_file(path, engine="pyogrio", columns=list(columns), **_layer(layer))
+    )
+    if not isinstance(frame, gpd.GeoDataFrame):
+        raise BadInput(f"{path}: this file has no geometry.")
+    return frame
+
+
+def _layer(layer: str | None) -> dict[str, Any]:
+    return {} if layer is None else {"layer": layer}
+
+
+def _require(path: str, wanted: Mapping[str, str], found: list[str], *, show: bool = True) -> None:
+    """Raise where a column is missing; the first line of a CSV is not shown, as it may be a row."""
+    for name in wanted:
+        if name not in found:
+            having = ", ".join(repr(column) for column in found[:20])
+            hint = f"; it has {having}" if show else " in its first line"
+            raise BadInput(f"{path} has no column {name!r}{hint}.")
+
+
+def _in_crs(frame: gpd.GeoDataFrame, path: str, crs: str | None) -> gpd.GeoDataFrame:
+    if frame.crs is None and crs is None:
+        raise BadInput(
+            f"{path} has no CRS. Longitude and latitude in degrees: --crs 4326. Anything else: its EPSG code."
+        )
+    if frame.crs is None:
+        return frame.set_crs(crs)
+    if crs is not None and not frame.crs.equals(crs, ignore_axis_order=True):
+        raise BadInput(f"{path} states another CRS than --crs {crs}. Leave --crs out, or correct the file.")
+    return frame
