@@ -26,7 +26,8 @@ def region_shape(region: Any) -> shapely.Geometry | None:
     if isinstance(region, Box):
         return _box(region)
     if isinstance(region, tuple) and len(region) == 4 and all(map(_is_number, region)):
-        return _box(Box.parse(region))
+        # A region is public, so that numbers out of numpy are as good as typed ones.
+        return _box(Box.parse([v.item() if isinstance(v, np.generic) else v for v in region]))
     if isinstance(region, shapely.Geometry):
         return _plain([region])
     if isinstance(region, gpd.GeoDataFrame | gpd.GeoSeries):

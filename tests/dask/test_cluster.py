@@ -29,7 +29,7 @@ def client():
     with (
         dask.config.set(quiet),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="1GB", silence_logs=60
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit="1GB", silence_logs=60
         ) as cluster,
         Client(cluster) as found,
     ):
