@@ -1,4 +1,7 @@
-"""``gdf.dp``: gathers arguments and forwards. It keeps nothing, because pandas builds it anew each time."""
+"""``gdf.dp``: gathers arguments and forwards. It keeps nothing, because pandas builds it anew each time.
+
+What it forwards to is imported by the first call, so that importing geodp costs next to nothing.
+"""
 
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -6,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import geopandas as gpd
 import pandas as pd
 
-from geodp import auditing, calls, locations
-from geodp.policy import NOT_GIVEN, EachRow, NotGiven, Policy
-from geodp.policy import policy as make_policy
-from geodp.views import View
+from geodp.given import NOT_GIVEN, EachRow, NotGiven
 
 if TYPE_CHECKING:
     from geodp.accounting import Budget
     from geodp.grids import Grid
     from geodp.ledger import Ledger
     from geodp.looks import Audit
+    from geodp.policy import Policy
+    from geodp.views import View
 
 __all__ = ["Accessor"]
 
@@ -39,7 +41,7 @@ class Accessor:
 
     def __call__(
         self,
-        policy: Policy | None = None,
+        policy: "Policy | None" = None,
         /,
         *,
         subject: "str | EachRow | NotGiven | None" = NOT_GIVEN,
@@ -52,12 +54,15 @@ class Accessor:
         outside: "str | NotGiven" = NOT_GIVEN,
         grid: "Grid | str | NotGiven | None" = NOT_GIVEN,
         ledger: "Ledger | None" = None,
-    ) -> View:
+    ) -> "View":
         """Say who and where once; the view that comes back only needs a budget.
 
         Parameters are those of :class:`geodp.Policy`, plus the ``ledger`` that pays. A policy given
         first is the base, and arguments given by name replace its own.
         """
+        from geodp.policy import policy as make_policy
+        from geodp.views import View
+
         chosen = make_policy(
             policy,
             subject=subject,
@@ -88,6 +93,8 @@ class Accessor:
     ) -> "Audit":
         """Look at the raw data, privately; see :func:`geodp.audit`. Not for publication."""
         arguments = dict(locals())
+        from geodp import auditing
+
         return auditing.audit(arguments.pop("self")._frame, **arguments)
 
     def heatmap(
@@ -122,6 +129,8 @@ class Accessor:
     ) -> gpd.GeoDataFrame:
         """Count people per cell with differential privacy; see :func:`geodp.heatmap`."""
         arguments = dict(locals())
+        from geodp import calls
+
         return calls.heatmap(arguments.pop("self")._frame, **arguments)
 
     def sum(
@@ -154,6 +163,8 @@ class Accessor:
     ) -> gpd.GeoDataFrame:
         """Add up a column per cell with differential privacy; see :func:`geodp.sum`."""
         arguments = dict(locals())
+        from geodp import calls
+
         return calls.sum(arguments.pop("self")._frame, **arguments)
 
     def mean(
@@ -185,6 +196,8 @@ class Accessor:
     ) -> gpd.GeoDataFrame:
         """Average a column per cell with differential privacy; see :func:`geodp.mean`."""
         arguments = dict(locals())
+        from geodp import calls
+
         return calls.mean(arguments.pop("self")._frame, **arguments)
 
     def centroid(
@@ -215,6 +228,8 @@ class Accessor:
     ) -> gpd.GeoDataFrame:
         """Return the mean place per cell with differential privacy; see :func:`geodp.centroid`."""
         arguments = dict(locals())
+        from geodp import calls
+
         return calls.centroid(arguments.pop("self")._frame, **arguments)
 
     def perturb(
@@ -236,4 +251,6 @@ class Accessor:
         Views do not have it: their cap, box and grid say what cells may show, and bound no report.
         """
         arguments = dict(locals())
+        from geodp import locations
+
         return locations.perturb(arguments.pop("self")._frame, **arguments)

@@ -1,40 +1,18 @@
 """Who is protected and where the map lies: the public promise that a series of releases shares."""
 
 from dataclasses import dataclass, fields, replace
-from enum import Enum
 from typing import Any
 
 from geodp.bounds import Box
 from geodp.exact import whole
+from geodp.given import EACH_ROW, NOT_GIVEN, EachRow, NotGiven
 from geodp.grids import Grid, grid
 from geodp.sensitivity import NEIGHBORING
 
 __all__ = ["EACH_ROW", "NOT_GIVEN", "EachRow", "NotGiven", "Policy", "one_of", "policy"]
 
-
-class NotGiven(Enum):
-    """The default of arguments for which ``None`` would mean something else."""
-
-    NOT_GIVEN = "not given"
-
-    def __repr__(self) -> str:
-        return "<not given>"
-
-
-class EachRow(Enum):
-    """Says that every row is its own subject, on purpose."""
-
-    EACH_ROW = "each row"
-
-    def __repr__(self) -> str:
-        return "geodp.EACH_ROW"
-
-
-NOT_GIVEN = NotGiven.NOT_GIVEN
-
 # Far above any cap that means something, and far below what would overflow with it.
 _MOST = 10**9
-EACH_ROW = EachRow.EACH_ROW
 
 
 @dataclass(frozen=True)
