@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from geodp.queries import Centroid, Count, Mean, Sum
     from geodp.records import record
     from geodp.regions import Total, total
+    from geodp.signals import signal
     from geodp.together import plan_together, release_together
     from geodp.versions import show_versions
 
@@ -96,6 +97,7 @@ __all__ = [
     "release_together",
     "require_ledger",
     "show_versions",
+    "signal",
     "sum",
     "testing",
     "to_geojson",
@@ -150,6 +152,7 @@ _HOME = {
     "record": "geodp.records",
     "Total": "geodp.regions",
     "total": "geodp.regions",
+    "signal": "geodp.signals",
     "plan_together": "geodp.together",
     "release_together": "geodp.together",
     "show_versions": "geodp.versions",
