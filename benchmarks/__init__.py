@@ -1,0 +1,1 @@
+"""Benchmarks, runnable by anyone: ratios side by side in one run."""

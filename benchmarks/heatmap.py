@@ -34,9 +34,7 @@ def make_trips(n: int, subjects: int) -> gpd.GeoDataFrame:
     lon = np.clip(rng.normal(-73.97, 0.1, n), -74.29, -73.61)
     lat = np.clip(rng.normal(40.75, 0.1, n), 40.41, 40.99)
     riders = pd.Series([f"rider{i:07d}" for i in range(subjects)])[rng.integers(0, subjects, n)]
-    return gpd.GeoDataFrame(
-        {"rider": riders.to_numpy()}, geometry=gpd.points_from_xy(lon, lat), crs=4326
-    )
+    return gpd.GeoDataFrame({"rider": riders.to_numpy()}, geometry=gpd.points_from_xy(lon, lat), crs=4326)
 
 
 def release(trips: gpd.GeoDataFrame, grid: str) -> gpd.GeoDataFrame:
@@ -101,7 +99,9 @@ def rss() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--points", type=float, default=1e6)
     parser.add_argument("--subjects", type=float, default=1e5)
     parser.add_argument("--rounds", type=int, default=5)
@@ -125,7 +125,9 @@ def main() -> None:
         except ImportError:
             print('H3-Pandas is not installed: pip install "geodp[bench]"')
         seconds = race(runners, given.rounds)
-    print(f"geodp {geodp.__version__}, {points:,} points, {subjects:,} subjects, median of {given.rounds} rounds")
+    print(
+        f"geodp {geodp.__version__}, {points:,} points, {subjects:,} subjects, median of {given.rounds} rounds"
+    )
     for name, value in seconds.items():
         others = {"bare": "bare h3.latlng_to_cell", "H3-Pandas": "H3-Pandas geo_to_h3_aggregate"}
         ratios = [f"{value / seconds[o]:.2f} x {short}" for short, o in others.items() if o in seconds]
