@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN = $(VENV)/bin/python
 WORKERS ?= 2
 
-.PHONY: test demo audit accuracy check format bench clean
+.PHONY: test oldest demo audit accuracy check format bench clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "geodp needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -15,6 +15,15 @@ $(VENV)/.ready: pyproject.toml
 
 test: $(VENV)/.ready
 	$(RUN) -m pytest -n $(WORKERS) -q -m "not audit and not accuracy"
+
+# The fast tests again, with the oldest versions that pyproject.toml allows.
+$(VENV)-oldest/.ready: pyproject.toml .ci/oldest.txt
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --constraint .ci/oldest.txt --editable '.[all]' antimeridian build hypothesis pytest pytest-xdist
+	touch $@
+
+oldest: $(VENV)-oldest/.ready
+	$(VENV)-oldest/bin/python -m pytest -n $(WORKERS) -q -m "not audit and not accuracy" tests
 
 demo: $(VENV)/.ready
 	$(RUN) notebooks/demo.py
@@ -35,4 +44,4 @@ format: $(VENV)/.ready
 	$(RUN) -m ruff format .
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,9 +17,6 @@ settings.register_profile(
 )
 settings.load_profile("geodp")
 
-# Conftests are loaded anyway; collected for doctests as well, all being called alike, they would clash.
-collect_ignore_glob = ["conftest.py", "*/conftest.py"]
-
 DATA = Path(__file__).parent / "data"
 
 NYC = (-74.3, 40.4, -73.6, 41.0)

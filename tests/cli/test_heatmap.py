@@ -17,6 +17,7 @@ from commands import ASKED, NYC, WHERE, WHO
 import geodp
 from geodp.testing import noiseless
 
+HERE = {**os.environ, "PYTHONPATH": str(Path(geodp.__file__).parent.parent)}
 COORDINATES = ["--lon", "lon", "--lat", "lat"]
 
 
@@ -268,7 +269,7 @@ def test_the_command_is_installed_and_stops_cleanly_on_sigterm(folder):
         "m.write.__globals__['FORMATS'] = {**m.write.__globals__['FORMATS'], '.csv': stop}\n"
         f"sys.exit(geodp.cli.main(['heatmap', 'trips.parquet', '-o', 'heat.csv', *{ASKED!r}]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], env=HERE, capture_output=True, text=True, timeout=60)
     assert done.returncode == 128 + signal.SIGTERM, done.stderr
     assert done.stderr.splitlines()[-1] == "geodp: stopped."
     assert sorted(os.listdir()) == sorted([*INPUTS, "half"])

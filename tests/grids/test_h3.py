@@ -267,5 +267,5 @@ def test_resolutions_that_are_none(bad):
 
 
 def width(shapes):
-    bounds = shapely.bounds(shapely.get_parts(shapes))
+    bounds = shapely.bounds(shapely.get_parts(np.array(shapes)))
     return (bounds[:, 2] - bounds[:, 0]).max()
