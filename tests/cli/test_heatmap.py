@@ -15,6 +15,7 @@ import pytest
 from commands import ASKED, NYC, WHERE, WHO
 
 import geodp
+from geodp.reading import read_points
 from geodp.testing import noiseless
 
 HERE = {**os.environ, "PYTHONPATH": str(Path(geodp.__file__).parent.parent)}
@@ -164,6 +165,13 @@ def test_ids_of_a_csv_stay_the_text_they_are(run, folder):
         done = run("heatmap", "ids.csv", "-o", "heat.csv", *ASKED, *COORDINATES)
     assert done.code == 0, done.err
     assert pd.read_csv("heat.csv")["noisy_count"].max() == 4
+
+
+def test_ids_stay_text_whatever_else_their_column_is_used_for(folder):
+    Path("ids.csv").write_text("rider,lat\n007,40.7\n7,40.7\n")
+    read = read_points("ids.csv", {"rider": "text"}, lon="rider", lat="lat")
+    assert read["rider"].tolist() == ["007", "7"]
+    assert read.geometry.x.tolist() == [7, 7]
 
 
 def test_broken_rows_of_a_csv_are_left_out_without_a_word(run, folder):
