@@ -64,7 +64,7 @@ def read_points(
     if is_local(path) and not Path(path).exists():
         raise BadInput(f"{path}: there is no such file.")
     if lon is not None and lat is not None:
-        kinds = {lon: "number", lat: "number", **columns}
+        kinds = {**columns, **{name: "number" for name in (lon, lat) if name not in columns}}
         table = _read_text(path, kinds) if is_text(path) else _read_table(path, kinds)
         points = gpd.points_from_xy(_numbers(table[lon]), _numbers(table[lat]))
         return gpd.GeoDataFrame(table[list(columns)], geometry=points, crs=crs or 4326)

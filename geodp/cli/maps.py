@@ -251,10 +251,11 @@ def _hollow(plan: Plan) -> gpd.GeoDataFrame:
 def _points(path: str, given: Mapping[str, Any], numbers: list[str]) -> gpd.GeoDataFrame:
     if (given["lon"] is None) != (given["lat"] is None):
         raise Failure("--lon and --lat go together.", BAD_ARGUMENTS)
-    kinds = dict.fromkeys(numbers, "number")
+    kinds = {given["subject"]: "text"}  # first, and whatever else the column is used for: ids are no numbers
+    for column in numbers:
+        kinds.setdefault(column, "number")
     for column, levels in given["by"]:
-        kinds[column] = "text" if all(isinstance(level, str) for level in levels) else "number"
-    kinds[given["subject"]] = "text"  # whatever else the column is used for, its ids are not numbers
+        kinds.setdefault(column, "text" if all(isinstance(level, str) for level in levels) else "number")
     return reading.read_points(path, kinds, **options.chosen(given, *_FILES))
 
 
