@@ -123,7 +123,9 @@ def test_subclasses_are_taken_as_the_text_they_hold():
 
 
 def test_integers_without_a_limit_and_times_that_numpy_takes_for_integers():
-    column = pd.Series([10**5000, 10**5000 + 1, np.timedelta64(5, "s"), np.timedelta64("NaT", "s")], dtype=object)
+    column = pd.Series(
+        [10**5000, 10**5000 + 1, np.timedelta64(5, "s"), np.timedelta64("NaT", "s")], dtype=object
+    )
     made = subjects(column)
     assert made.codes.tolist() == [0, 1, -1, -1]
     assert len(set(made.digests(np.array([0, 1]), KEY).tolist())) == 2
