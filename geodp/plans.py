@@ -15,6 +15,7 @@ import pandas as pd
 from geodp.accounting import Budget, Charge
 from geodp.bounds import WORLD, Box
 from geodp.errors import BoundsWarning, NoiseWarning, PopulationWarning, PrivacyUnitWarning, warn
+from geodp.estimators import ESTIMATORS
 from geodp.exact import exact, exact_delta, exact_positive, whole
 from geodp.grids import finest_h3
 from geodp.grids.ranked import can_rank, ranked
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from geodp.ledger import Ledger
 
 __all__ = [
-    "ESTIMATORS",
     "MAX_CELLS",
     "Plan",
     "Ways",
@@ -52,7 +52,6 @@ __all__ = [
 ]
 
 MAX_CELLS = 5_000_000
-ESTIMATORS = ("pyramid", "shrink", "median", "norm_sub", "clamp")
 _SURE_DELTA = Fraction(1, 1000)
 _SURELY_NO_NOISE = 0.999999
 _K_MAX = 64

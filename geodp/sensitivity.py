@@ -7,7 +7,7 @@ each, ``K`` keys in the domain. L2 is carried squared, because its square is rat
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["NEIGHBORING", "Norms", "counts", "nonnegative_sums", "signed_sums"]
+__all__ = ["NEIGHBORING", "Norms", "counts", "signed_sums"]
 
 NEIGHBORING = ("add_remove_one", "replace_one")
 
@@ -44,21 +44,15 @@ def counts(cap: int, rows_per_cell: int, n_keys: int, neighboring: str) -> Norms
     return Norms(Fraction(rows_per_cell * touched), Fraction(rows_per_cell**2 * touched))
 
 
-def nonnegative_sums(bound: int, cap: int, rows_per_cell: int, n_keys: int, neighboring: str) -> Norms:
-    """Return the sensitivities of sums of values in [0, bound]: those of counts, times the bound."""
-    unit = counts(cap, rows_per_cell, n_keys, neighboring)
-    return Norms(bound * unit.l1, bound**2 * unit.l2_squared)
-
-
 def signed_sums(bound: int, cap: int, rows_per_cell: int, n_keys: int, neighboring: str) -> Norms:
     """Return the sensitivities of sums of values in [-bound, bound].
 
     Under ``replace_one`` the old and the new subject can sit in the same keys with opposite signs,
     so both norms double; the square of L2 grows by four, not by two.
     """
-    one = nonnegative_sums(bound, cap, rows_per_cell, n_keys, "add_remove_one")
-    twice = 2 if neighboring == "replace_one" else 1
-    return Norms(twice * one.l1, twice**2 * one.l2_squared)
+    one = counts(cap, rows_per_cell, n_keys, "add_remove_one")
+    reach = bound * (2 if neighboring == "replace_one" else 1)
+    return Norms(reach * one.l1, reach**2 * one.l2_squared)
 
 
 def _touched(cap: int, n_keys: int, neighboring: str) -> int:
