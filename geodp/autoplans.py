@@ -13,7 +13,7 @@ Bun and Steinke 2016, lemma 2.3): that is what is debited, before stage 1 draws.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -28,12 +28,13 @@ from geodp.accounting import Budget, Charge
 from geodp.exact import plain
 from geodp.mechanisms.calibration import rho_of
 from geodp.pages import plan_rows, rows_html, rows_text
+from geodp.paying import Columns, Payments
 from geodp.plans import Plan, Ways, asked_budget, check_noise, decided_plan, warn_of
 from geodp.policy import Policy
 from geodp.quantiles import CANDIDATES, QUANTILE, Selection, keys_per_subject, lengths_of, selection
 from geodp.queries import Measurement, Query
 from geodp.records import plan_record, sealed
-from geodp.release import Books, check_frame, discreetly, draw, finish, place, quiet
+from geodp.release import check_frame, discreetly, drawn, finish, place, quiet
 from geodp.slots import slots
 from geodp.sources import Counter, KeysPerSubject, Partitioned, Tally, source
 from geodp.wording import people
@@ -188,22 +189,21 @@ def _release(
 ) -> gpd.GeoDataFrame:
     mode = testing.current()
     check_frame(plan, gdf)
-    books = Books.open(plan, ledger, label, mode)
-    stored = books.replay(retry)
-    if stored is not None:
-        columns = dict(stored.columns)
-        cap = int(columns.pop(_COLUMN)[0])
-        return _finished(plan, cap, columns, mode, stored.entry)
-    lengths, tally = _counted(plan, gdf, mode)
-    entry = books.pay(retry, reason)
+    settled = Payments(plan, ledger, label, mode).settle(
+        lambda: _counted(plan, gdf, mode),
+        lambda found: _drawn(plan, *found, mode),
+        retry=retry,
+        reason=reason,
+    )
+    columns = dict(settled.columns)
+    cap = int(columns.pop(_COLUMN)[0])
+    return _finished(plan, cap, columns, mode, settled.entry)
+
+
+def _drawn(plan: AutoPlan, lengths: Ints, tally: Callable[[int], Exact], mode: testing.Mode) -> Columns:
+    """Draw the cap, and then the release under it."""
     cap = plan.selection.draw(lengths, mode)
-    chosen = plan.option(cap)
-    exact = tally(cap)
-    noisy = draw(chosen, exact, mode)
-    with quiet():
-        columns = chosen.query.columns(chosen, noisy)
-    kept = books.keep(entry, {**columns, _COLUMN: np.array([cap], np.int64)})
-    return _finished(plan, cap, columns, mode, kept)
+    return {**drawn(plan.option(cap), tally(cap), mode), _COLUMN: np.array([cap], np.int64)}
 
 
 def _counted(
@@ -236,7 +236,7 @@ def _counted(
 def _finished(
     plan: AutoPlan,
     cap: int,
-    columns: Mapping[str, NDArray[Any]],
+    columns: Columns,
     mode: testing.Mode,
     entry: dict[str, Any] | None,
 ) -> gpd.GeoDataFrame:

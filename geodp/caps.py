@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geodp import testing
+from geodp.paying import Payments
 from geodp.plans import warn_of
 from geodp.policy import Policy
 from geodp.quantiles import CANDIDATES, Selection, keys_per_subject, lengths_of, selection
 from geodp.records import sealed
-from geodp.release import Books, check_frame, discreetly, place, quiet
+from geodp.release import check_frame, discreetly, place, quiet
 from geodp.sources import KeysPerSubject, Partitioned, source
 
 if TYPE_CHECKING:
@@ -173,14 +174,13 @@ def _release(
 ) -> ChosenCap:
     mode = testing.current()
     check_frame(chosen.plan, gdf)
-    books = Books.open(chosen, ledger, label, mode)
-    stored = books.replay(retry)
-    if stored is not None:
-        return _result(chosen, int(stored.columns["cap"][0]), mode, stored.entry)
-    lengths = _lengths(chosen, gdf, mode)
-    entry = books.pay(retry, reason)
-    cap = chosen.draw(lengths, mode)
-    return _result(chosen, cap, mode, books.keep(entry, {"cap": np.array([cap], np.int64)}))
+    settled = Payments(chosen, ledger, label, mode).settle(
+        lambda: _lengths(chosen, gdf, mode),
+        lambda lengths: {"cap": np.array([chosen.draw(lengths, mode)], np.int64)},
+        retry=retry,
+        reason=reason,
+    )
+    return _result(chosen, int(settled.columns["cap"][0]), mode, settled.entry)
 
 
 def _lengths(chosen: Selection, gdf: gpd.GeoDataFrame, mode: testing.Mode) -> NDArray[np.int64]:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from geodp.errors import PrivacyUnitWarning, warn
 from geodp.exact import exact
-from geodp.paying import paying_ledger, say_replayed
+from geodp.paying import Books
 from geodp.points import check_points, lonlat
 from geodp.pointwise import Pointwise, check_columns, loss_per_km, per_radian, pointwise
 from geodp.policy import EachRow
@@ -162,9 +162,7 @@ def perturb(
     asked = pointwise(eps_per_km, snap_m, remap, subject, max_reports, keep)
     check_columns(check_points(gdf), asked)
     mode = current()
-    book = paying_ledger(ledger, label, mode)
-    if book is not None and label is not None:
-        return _noted(gdf, asked, book, label, retry, reason, mode)
+    notes = _Notes(asked, ledger, label, mode)
     if asked.subject is None and not isinstance(subject, EachRow):
         warn(
             "perturb without subject protects single reports, not people: k reports of one person cost k "
@@ -172,10 +170,15 @@ def perturb(
             "subject=geodp.EACH_ROW.",
             PrivacyUnitWarning,
         )
-    moved = _moved(asked, _placed(gdf, asked, mode), mode)
+    settled = notes.settle(
+        lambda: _placed(gdf, asked, mode),
+        lambda placed: _moved(asked, placed, mode),
+        retry=retry,
+        reason=reason,
+    )
     with quiet():
         kept = {name: gdf[name].array.copy() for name in asked.keep}
-        return _frame(asked, moved, mode, None, kept)
+        return _frame(asked, settled.columns, mode, settled.entry, kept)
 
 
 def expected_displacement_m(eps_per_km: Any) -> float:
@@ -212,6 +215,11 @@ def radius_quantile_m(eps_per_km: Any, p: Any) -> float:
     float
         Metres on the sphere of 6335.4 km, before snapping; on the ground up to 1.02 % more.
 
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is no number, not finite or out of its range.
+
     Examples
     --------
     >>> round(radius_quantile_m(1, 0.95))
@@ -227,40 +235,29 @@ def radius_quantile_m(eps_per_km: Any, p: Any) -> float:
     return RADIUS_M * float(central_angle(k, np.array([tail]), np.array([upper]))[0])
 
 
-def _noted(
-    gdf: gpd.GeoDataFrame,
-    asked: Pointwise,
-    book: "Ledger",
-    label: str,
-    retry: bool,
-    reason: str | None,
-    mode: Mode,
-) -> gpd.GeoDataFrame:
-    """Replay the label; or place, note, draw, store, in this order."""
-    _check_notable(asked, book)
-    stored = book.stored(label, asked.key, retry=retry)
-    if stored is not None:
-        say_replayed(label, stored)
-        return _frame(asked, stored.columns, mode, stored.entry)
-    placed = _placed(gdf, asked, mode)
-    entry = book.note(label, asked.key, asked.to_dict(), retry=retry, reason=reason)
-    moved = _moved(asked, placed, mode)
-    return _frame(asked, moved, mode, book.store(entry, moved))
+class _Notes(Books[Pointwise]):
+    """A ledger notes per kilometre what is asked here, in neither of its two books."""
 
+    def check(self, book: "Ledger") -> None:
+        """Raise where a ledger could not add up what is asked, or not return it again."""
+        if self.asked.subject is None:
+            raise ValueError(
+                "a ledger counts what is known about people; name whose a report is and how many are published: "
+                'subject="rider", max_reports=1.'
+            )
+        if self.asked.keep:
+            raise ValueError(
+                "keep cannot be used with a ledger: it stores the moved points, and raw columns have no place in "
+                "it. Leave keep out; the rows stay in the order of your frame, for what you add on your own."
+            )
+        book.check_policy(unit=self.asked.subject, neighboring=None)
 
-def _check_notable(asked: Pointwise, book: "Ledger") -> None:
-    """Raise where a ledger could not add up what is asked, or not return it again."""
-    if asked.subject is None:
-        raise ValueError(
-            "a ledger counts what is known about people; name whose a report is and how many are published: "
-            'subject="rider", max_reports=1.'
-        )
-    if asked.keep:
-        raise ValueError(
-            "keep cannot be used with a ledger: it stores the moved points, and raw columns have no place in "
-            "it. Leave keep out; the rows stay in the order of your frame, for what you add on your own."
-        )
-    book.check_policy(unit=asked.subject, neighboring=None)
+    def refuse_early(self, book: "Ledger") -> None:
+        """Notes have no ceiling."""
+
+    def commit(self, book: "Ledger", label: str, retry: bool, reason: str | None) -> int:
+        """Note what the points tell, per kilometre."""
+        return book.note(label, self.asked.key, self.asked.to_dict(), retry=retry, reason=reason)
 
 
 def _placed(gdf: gpd.GeoDataFrame, asked: Pointwise, mode: Mode) -> Placed:

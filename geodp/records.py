@@ -18,7 +18,7 @@ from decimal import Decimal, Inexact, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -33,13 +33,13 @@ from geodp.testing import OS_ENTROPY
 from geodp.wording import bounded, shown
 
 if TYPE_CHECKING:
-    from geodp.accounting import Charge
     from geodp.grids import Grid
     from geodp.ledger import Stored
+    from geodp.paying import Payable
     from geodp.plans import Plan
     from geodp.policy import Policy
 
-__all__ = ["Payable", "guarantee", "plan_record", "record", "release_record", "replayed_record", "sealed"]
+__all__ = ["guarantee", "plan_record", "record", "release_record", "replayed_record", "sealed"]
 
 _ROOMS = (200, 40, 20)
 _MOST_CHARGE = 300
@@ -52,18 +52,6 @@ _RELEASED: Mapping[str, Mapping[str, str]] = {
     "mean": {"float64": "mean lower upper noisy_sum", "int64": "count noisy_count"},
     "centroid": {"float64": "lon lat error_m", "int64": "count noisy_count"},
 }
-
-
-class Payable(Protocol):
-    """What a ledger pays for: one plan, or several under one budget."""
-
-    @property
-    def policy(self) -> "Policy": ...  # noqa: D102
-    @property
-    def charge(self) -> "Charge": ...  # noqa: D102
-    @property
-    def key(self) -> str: ...  # noqa: D102
-    def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
 
 
 def plan_record(plan: "Plan") -> dict[str, Any]:
@@ -135,7 +123,7 @@ def sealed(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "seal": seal(facts)}
 
 
-def guarantee(plan: Payable, room: int = 40) -> str:
+def guarantee(plan: "Payable", room: int = 40) -> str:
     """Say the guarantee as a sentence, such as ``"(1, 0)-DP for one rider more or less"``."""
     charge = plan.charge
     change = "more or less" if plan.policy.neighboring == "add_remove_one" else "replaced by another"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from geodp import records, testing
 from geodp.bounds import WORLD, clamp
 from geodp.errors import GeoDPError
-from geodp.paying import paying_ledger, say_replayed
+from geodp.paying import Columns, Payments
 from geodp.points import check_points, lonlat
 from geodp.queries import Rows
 from geodp.silence import quiet
@@ -24,16 +24,15 @@ from geodp.sources import Partitioned, Tally, schema, source
 from geodp.subjects import Subjects, check_subject_dtype, each_row, subjects
 
 if TYPE_CHECKING:
-    from geodp.ledger import Ledger, Stored
+    from geodp.ledger import Ledger
     from geodp.plans import Plan
     from geodp.policy import Policy
 
 __all__ = [
-    "Books",
     "check_frame",
     "check_subject",
     "discreetly",
-    "draw",
+    "drawn",
     "finish",
     "place",
     "quiet",
@@ -57,17 +56,14 @@ def release(
     """Release what ``plan`` describes from the points of ``gdf``; see :meth:`geodp.Plan.release`."""
     mode = testing.current()
     check_frame(plan, gdf)
-    books = Books.open(plan, ledger, label, mode)
-    stored = books.replay(retry)
-    if stored is not None:
-        return finish(plan, stored.columns, records.replayed_record(stored))
-    exact = tally(plan, gdf, mode)
-    entry = books.pay(retry, reason)
-    noisy = draw(plan, exact, mode)
-    with quiet():
-        columns = plan.query.columns(plan, noisy)
-    kept = books.keep(entry, columns)
-    return finish(plan, columns, records.release_record(plan, mode.noise, kept))
+    settled = Payments(plan, ledger, label, mode).settle(
+        lambda: tally(plan, gdf, mode), lambda exact: drawn(plan, exact, mode), retry=retry, reason=reason
+    )
+    if settled.stored is not None:
+        record = records.replayed_record(settled.stored)
+    else:
+        record = records.release_record(plan, mode.noise, settled.entry)
+    return finish(plan, settled.columns, record)
 
 
 def check_frame(plan: "Plan", gdf: object) -> None:
@@ -126,12 +122,14 @@ def place(plan: "Plan", gdf: gpd.GeoDataFrame) -> Rows:
     return Rows(who, who.codes[rows], key, inside[rows], contributed)
 
 
-def draw(plan: "Plan", exact: Mapping[str, Ints], mode: testing.Mode) -> dict[str, Ints]:
-    """Add the noise of every measurement; saturates where int64 ends, so that nothing wraps."""
-    return plan.query.draw(plan, exact, mode)
+def drawn(plan: "Plan", exact: Mapping[str, Ints], mode: testing.Mode) -> Columns:
+    """Add the noise of every measurement, and make the released columns of what comes out."""
+    noisy = plan.query.draw(plan, exact, mode)
+    with quiet():
+        return plan.query.columns(plan, noisy)
 
 
-def finish(plan: "Plan", columns: Mapping[str, NDArray[Any]], record: dict[str, Any]) -> gpd.GeoDataFrame:
+def finish(plan: "Plan", columns: Columns, record: dict[str, Any]) -> gpd.GeoDataFrame:
     """Lay the released columns out on the plan's rows."""
     index, data = plan.query.rows(plan, columns)
     if plan.policy.outside == "clamp" and plan.policy.bounds is not None:
@@ -143,60 +141,6 @@ def finish(plan: "Plan", columns: Mapping[str, NDArray[Any]], record: dict[str, 
         frame = gpd.GeoDataFrame(data, index=index, geometry=gpd.GeoSeries(geometry, index=index))
     frame.attrs["geodp"] = record
     return frame
-
-
-class Books:
-    """The ledger's side of one release; without a ledger there is nothing to pay or replay."""
-
-    def __init__(
-        self, plan: "records.Payable", ledger: "Ledger | None", label: str | None, mode: testing.Mode
-    ) -> None:
-        self.plan, self.ledger, self.label, self.mode = plan, ledger, label, mode
-
-    @classmethod
-    def open(
-        cls, plan: "records.Payable", ledger: "Ledger | None", label: str | None, mode: testing.Mode
-    ) -> "Books":
-        """Find the ledger that pays, and refuse what it cannot pay for before any data are read."""
-        book = paying_ledger(ledger, label, mode)
-        books = cls(plan, book, label, mode)
-        if book is not None:
-            books._check(book)
-        return books
-
-    def _check(self, book: "Ledger") -> None:
-        policy = self.plan.policy
-        if policy.subject is None:
-            raise ValueError(
-                'a ledger counts what is known about people; name the subject column, subject="rider". If every '
-                "row is another person or thing, say so: subject=geodp.EACH_ROW."
-            )
-        book.check_policy(unit=policy.unit, neighboring=policy.neighboring)
-
-    def replay(self, retry: bool) -> "Stored | None":
-        """Return the stored release of this label, if there is one; refuse early what would not fit."""
-        if self.ledger is None or self.label is None:
-            return None
-        stored = self.ledger.stored(self.label, self.plan.key, retry=retry)
-        if stored is None:
-            self.ledger.check(self.plan.charge)
-            return None
-        say_replayed(self.label, stored)
-        return stored
-
-    def pay(self, retry: bool, reason: str | None) -> int | None:
-        """Commit the debit. What fails after this line stays spent."""
-        if self.ledger is None or self.label is None:
-            return None
-        return self.ledger.debit(
-            self.label, self.plan.key, self.plan.charge, self.plan.to_dict(), retry=retry, reason=reason
-        )
-
-    def keep(self, entry: int | None, columns: Mapping[str, NDArray[Any]]) -> dict[str, Any] | None:
-        """Store the released numbers before they are handed out; return the ledger's part of the record."""
-        if self.ledger is None or entry is None:
-            return None
-        return self.ledger.store(entry, columns)
 
 
 def _dtypes(frame: gpd.GeoDataFrame, names: list[Any]) -> dict[Any, Any]:

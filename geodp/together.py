@@ -29,11 +29,12 @@ from geodp.exact import plain
 from geodp.joining import budget_shares, check_same_people, parse_view, pinned_plans, view_names
 from geodp.mechanisms.calibration import rho_of
 from geodp.pages import rows_html, rows_text
+from geodp.paying import Columns, Payments
 from geodp.plans import Plan, Ways, asked_budget, check_noise, warn_of
 from geodp.policy import NOT_GIVEN, EachRow, NotGiven, Policy
 from geodp.queries import Measurement
 from geodp.records import guarantee, plan_record, sealed
-from geodp.release import Books, check_frame, draw, finish, quiet, tally
+from geodp.release import check_frame, drawn, finish, tally
 from geodp.wording import bounded, shown
 
 if TYPE_CHECKING:
@@ -142,22 +143,23 @@ class JointPlan:
         mode = testing.current()
         for part in self.parts:
             check_frame(part, gdf)
-        books = Books.open(self, ledger, label, mode)
-        stored = books.replay(retry)
-        if stored is not None:
-            return self._frames(stored.columns, mode, stored.entry)
-        exact = [tally(part, gdf, mode) for part in self.parts]
-        entry = books.pay(retry, reason)
+        settled = Payments(self, ledger, label, mode).settle(
+            lambda: [tally(part, gdf, mode) for part in self.parts],
+            lambda tallies: self._drawn(tallies, mode),
+            retry=retry,
+            reason=reason,
+        )
+        return self._frames(settled.columns, mode, settled.entry)
+
+    def _drawn(self, tallies: list[dict[str, NDArray[Any]]], mode: testing.Mode) -> Columns:
+        """Draw view by view, each with noise of its own; columns go under ``view/column``."""
         columns: dict[str, NDArray[Any]] = {}
-        for name, part, tallied in zip(self.names, self.parts, exact, strict=True):
-            noisy = draw(part, tallied, mode)
-            with quiet():
-                made = part.query.columns(part, noisy)
-            columns |= {f"{name}/{column}": values for column, values in made.items()}
-        return self._frames(columns, mode, books.keep(entry, columns))
+        for name, part, exact in zip(self.names, self.parts, tallies, strict=True):
+            columns |= {f"{name}/{column}": values for column, values in drawn(part, exact, mode).items()}
+        return columns
 
     def _frames(
-        self, columns: Mapping[str, NDArray[Any]], mode: testing.Mode, entry: dict[str, Any] | None
+        self, columns: Columns, mode: testing.Mode, entry: dict[str, Any] | None
     ) -> dict[str, gpd.GeoDataFrame]:
         """Give each view its columns, and a record that names the joint guarantee."""
         frames = {}
@@ -325,12 +327,28 @@ def plan_together(
     mechanism: str = "auto",
     criterion: str = "std",
 ) -> JointPlan:
-    """Decide a joint release without reading any data; parameters as in :func:`geodp.release_together`.
+    """Decide a joint release without reading any data.
+
+    Parameters
+    ----------
+    views, eps, delta, weights
+        What is asked and how the budget is split, as in :func:`geodp.release_together`.
+    subject, cap, rows_per_cell, contribution, neighboring, population
+        Who, as there.
+    bounds, outside, grid
+        Where, as there.
+    mechanism, criterion
+        How, as there.
 
     Returns
     -------
     JointPlan
         Prints what the release will look like; ``.release(gdf)`` makes it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A view or an argument of the wrong kind or range.
 
     Examples
     --------

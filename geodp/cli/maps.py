@@ -226,16 +226,10 @@ def _released(
 def _is_stored(plan: Plan, ledger: Ledger | None, label: str | None, retry: bool) -> bool:
     """Whether the label was released before; refuse what cannot be paid before any data are read."""
     from geodp import testing
-    from geodp.release import Books
+    from geodp.paying import Payments
 
     with arguments():
-        books = Books.open(plan, ledger, label, testing.current())
-        if ledger is None or label is None:
-            return False
-        stored = ledger.stored(label, plan.key, retry=retry)
-        if stored is None and books.ledger is not None:
-            books.ledger.check(plan.charge)
-        return stored is not None
+        return Payments(plan, ledger, label, testing.current()).stored(retry) is not None
 
 
 def _hollow(plan: Plan) -> gpd.GeoDataFrame:

@@ -99,7 +99,7 @@ def test_the_environment_names_a_ledger_too(run, ledger, monkeypatch):
 def test_a_label_left_reserved_wants_a_retry(run, ledger, monkeypatch):
     asked = ["heatmap", "trips.parquet", "-o", "heat.csv", *ASKED, *PAID, "--label", "a"]
     with monkeypatch.context() as patched:
-        patched.setattr("geodp.release.draw", lambda *a: (_ for _ in ()).throw(RuntimeError("r07")))
+        patched.setattr("geodp.release.drawn", lambda *a: (_ for _ in ()).throw(RuntimeError("r07")))
         broken = run(*asked)
     assert broken.code == 1
     assert "r07" not in broken.err
