@@ -24,7 +24,32 @@ __all__ = ["Accessor"]
 
 @pd.api.extensions.register_dataframe_accessor("dp")
 class Accessor:
-    """Differential privacy for the points of a GeoDataFrame."""
+    """Differential privacy for the points of a GeoDataFrame, as ``gdf.dp``.
+
+    Called, it gives a :class:`geodp.views.View`, for which who and where are settled; its methods are the flat
+    calls of geodp with the frame as their first argument. It keeps nothing.
+
+    Parameters
+    ----------
+    frame : GeoDataFrame
+        Points in any CRS.
+
+    Raises
+    ------
+    AttributeError
+        It is another kind of frame.
+
+    Examples
+    --------
+    >>> import geodp
+    >>> points = gpd.points_from_xy([-73.99, -73.98, -73.95], [40.73, 40.75, 40.78])
+    >>> trips = gpd.GeoDataFrame({"rider": ["a", "a", "b"]}, geometry=points, crs=4326)
+    >>> trips.dp
+    <gdf.dp: differentially private maps; gdf.dp(subject=, cap=, bounds=, grid=) configures a view>
+    >>> riders = trips.dp(subject="rider", cap=2, bounds=(-74.1, 40.6, -73.8, 40.9), grid="h3:5")
+    >>> len(riders.heatmap(1.0)) == riders.plan(1.0).n_cells
+    True
+    """
 
     def __init__(self, frame: gpd.GeoDataFrame) -> None:
         if not isinstance(frame, gpd.GeoDataFrame):
@@ -57,8 +82,31 @@ class Accessor:
     ) -> "View":
         """Say who and where once; the view that comes back only needs a budget.
 
-        Parameters are those of :class:`geodp.Policy`, plus the ``ledger`` that pays. A policy given
-        first is the base, and arguments given by name replace its own.
+        Parameters
+        ----------
+        policy : Policy, optional
+            The base, such as the ``policy`` of another view; arguments given by name replace its own.
+        subject, cap, rows_per_cell, contribution, neighboring, population, bounds, outside, grid
+            As for :class:`geodp.Policy`.
+        ledger : Ledger, optional
+            Pays for every release of the view.
+
+        Returns
+        -------
+        View
+
+        Raises
+        ------
+        TypeError, ValueError
+            A bad argument, or a frame whose schema does not fit.
+
+        Examples
+        --------
+        >>> import geodp
+        >>> trips = gpd.GeoDataFrame({"rider": ["a"]}, geometry=gpd.points_from_xy([-74], [40.7]), crs=4326)
+        >>> riders = trips.dp(subject="rider", cap=2, bounds=(-74.1, 40.6, -73.8, 40.9), grid="h3:5")
+        >>> trips.head(0).dp(riders.policy, cap=1).policy.cap
+        1
         """
         from geodp.policy import policy as make_policy
         from geodp.views import View

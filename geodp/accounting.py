@@ -74,8 +74,13 @@ class Charge:
 
     Examples
     --------
-    >>> Charge(Fraction(1, 10), Fraction(0)).rho
+    >>> charge = Charge(Fraction(1, 10), Fraction(0))
+    >>> charge.rho
     Fraction(1, 200)
+    >>> charge.to_dict()
+    {'eps': '1/10', 'delta': '0', 'rho': '1/200'}
+    >>> Charge.from_dict(charge.to_dict()) == charge
+    True
     """
 
     eps: Fraction
@@ -99,14 +104,31 @@ class Charge:
         return Charge(_tidy(self.eps + other.eps), _tidy(self.delta + other.delta), rho, select)
 
     def to_dict(self) -> dict[str, str | None]:
-        """Return the amounts as exact texts, such as ``{"eps": "1", "delta": "1/1000000", ...}``."""
+        """Return the amounts as exact texts, such as ``{"eps": "1", "delta": "1/1000000", ...}``.
+
+        Returns
+        -------
+        dict
+            ``eps``, ``delta``, ``rho`` (text or None) and, unless it is 0, ``delta_select``.
+        """
         texts = {"eps": str(self.eps), "delta": str(self.delta)}
         rho = {"rho": None if self.rho is None else str(self.rho)}
         return texts | rho | ({"delta_select": str(self.delta_select)} if self.delta_select else {})
 
     @classmethod
     def from_dict(cls, texts: Mapping[str, Any]) -> "Charge":
-        """Return the charge that :meth:`to_dict` wrote."""
+        """Return the charge that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        texts : mapping
+            Exact amounts by name.
+
+        Returns
+        -------
+        Charge
+            Equal to the one that was written.
+        """
         rho = texts.get("rho")
         return cls(
             Fraction(texts["eps"]),
@@ -120,7 +142,9 @@ class Charge:
 class Budget:
     """What each of several equal releases may spend; every release accepts it in place of ``eps``.
 
-    Attributes
+    Made by :meth:`geodp.Ledger.split`.
+
+    Parameters
     ----------
     eps, delta : Fraction
         What each release is charged in book A. For the Laplace mechanism ``delta`` is 0, and its
@@ -131,6 +155,19 @@ class Budget:
         ``"laplace"`` or ``"gaussian"``; part of the budget, because the count holds for it alone.
     book : str
         Which book pays: ``"basic"`` or ``"zcdp"``.
+
+    Raises
+    ------
+    ValueError
+        An amount is not above 0, or ``rho`` costs more than the (eps, delta) that it claims.
+
+    Examples
+    --------
+    >>> import geodp, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> print(geodp.Ledger(folder.name + "/city.ledger", eps=3).split(30))
+    Budget of one release: laplace, eps 0.1, delta 0, rho 0.005; the basic book pays
+    >>> folder.cleanup()
     """
 
     eps: Fraction

@@ -96,9 +96,38 @@ class Ledger:
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger(folder.name + "/city.ledger", eps=3)
-    >>> entry = ledger.debit("2026-11-30", "{}", Charge(Fraction(1, 2)), {})
+
+    What every release does with it, and anybody may do who draws noise of their own: ask, pay, keep.
+
+    >>> ledger.check(Charge(Fraction(1, 2)))
+    >>> ledger.check_policy(unit="rider", neighboring="add_remove_one")
+    >>> drawn = {"mechanism": "laplace", "scale": 2.0, "l1": "1", "l2_squared": "1", "size": 2, "step": "1"}
+    >>> record = {"unit": "rider", "measurements": [drawn]}
+    >>> entry = ledger.debit("2026-11-30", "{}", Charge(Fraction(1, 2)), record)
+    >>> import numpy as np
+    >>> kept = ledger.store(entry, {"noisy_count": np.array([3, 0])})
+    >>> ledger.stored("2026-11-30", "{}").columns["noisy_count"]
+    array([3, 0])
+
+    What is asked of it later:
+
     >>> ledger
     Ledger('city.ledger', eps=3, delta=0, accountant='both'): spent eps 0.5, delta 0; 1 debit
+    >>> ledger.spent()["eps"], ledger.remaining()["eps"]
+    (0.5, 2.5)
+    >>> ledger.record("2026-11-30")["unit"], ledger.releases()["state"].tolist()
+    ('rider', ['released'])
+    >>> ledger.verify().empty, ledger.split(5).eps
+    (True, Fraction(1, 2))
+    >>> ledger.plot()  # doctest: +SKIP
+
+    Single positions are noted, per kilometre:
+
+    >>> facts = {"guarantee": "geo-indistinguishability", "unit": "rider",
+    ...          "metric": {"eps_per_km": "2", "reports": 3}}
+    >>> _ = ledger.note("2026-11-30 points", "{}", facts)
+    >>> ledger.metric_spent()
+    {'eps_per_km': 6.0}
     >>> folder.cleanup()
     """
 
@@ -171,11 +200,35 @@ class Ledger:
         return dict(self._terms.tiers)
 
     def check(self, charge: Charge) -> None:
-        """Raise BudgetExceeded if a release of this cost would be refused now; changes nothing."""
+        """Raise BudgetExceeded if a release of this cost would be refused now; changes nothing.
+
+        Parameters
+        ----------
+        charge : Charge
+            What it would cost.
+
+        Raises
+        ------
+        BudgetExceeded
+            It does not fit, or a control forbids it.
+        """
         self._refuse(charge, self._read_total())
 
     def check_policy(self, *, unit: str | None, neighboring: str | None) -> None:
-        """Raise LedgerError if the ledger is kept for another unit or relation; None is not compared."""
+        """Raise LedgerError if the ledger is kept for another unit or relation; None is not compared.
+
+        Parameters
+        ----------
+        unit : str or None
+            What a release would protect.
+        neighboring : str or None
+            Under which relation.
+
+        Raises
+        ------
+        LedgerError
+            The ledger says otherwise.
+        """
         for field, said in (("unit", unit), ("neighboring", neighboring)):
             held = getattr(self, field)
             if held is not None and said is not None and said not in _spellings(held):
@@ -208,6 +261,11 @@ class Ledger:
         reason : str, optional
             A reviewer's reason, published with the record.
 
+        Returns
+        -------
+        int
+            The entry's number, from 1 up.
+
         Raises
         ------
         BudgetExceeded
@@ -215,7 +273,10 @@ class Ledger:
         IncompleteRelease
             The label was paid for, its release never stored, and ``retry`` is false.
         LedgerError
-            The label was released, the record's unit or relation is another, or the ledger fails.
+            The label was released, the record's unit or relation is another, its noise costs more than the
+            charge, or the ledger fails.
+        ValueError
+            The record's guarantee is per kilometre; :meth:`note` keeps those.
         """
         _check_label(label)
         if is_metric(record):
@@ -257,6 +318,11 @@ class Ledger:
             The public record, plain JSON: ``guarantee`` is ``"geo-indistinguishability"``, ``metric`` holds
             ``eps_per_km`` (exact text) and ``reports``, the most of one subject.
 
+        Returns
+        -------
+        int
+            The entry's number, from 1 up.
+
         Raises
         ------
         IncompleteRelease
@@ -280,6 +346,20 @@ class Ledger:
 
     def stored(self, label: str, key: str, *, retry: bool = False) -> Stored | None:
         """Return the release of this label; None if the label is new (or left incomplete, with ``retry``).
+
+        Parameters
+        ----------
+        label : str
+            The release's name.
+        key : str
+            The canonical JSON of the release's public arguments, as debited.
+        retry : bool
+            Whether a release that was never stored will be paid for again.
+
+        Returns
+        -------
+        Stored or None
+            Its ``columns`` (arrays by name), ``record``, and the ledger's part of the record, ``entry``.
 
         Raises
         ------
@@ -306,6 +386,18 @@ class Ledger:
     def store(self, entry: int, columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         """Keep the released columns of an entry, once, and return the ledger's part of the record.
 
+        Parameters
+        ----------
+        entry : int
+            The number that :meth:`debit` or :meth:`note` returned.
+        columns : mapping of str to array
+            What is released.
+
+        Returns
+        -------
+        dict
+            Plain JSON: ledger, entry, label, time, what was spent and the ceiling.
+
         Raises
         ------
         LedgerError
@@ -321,7 +413,23 @@ class Ledger:
             return self._part(tables.entry(connection, entry))
 
     def record(self, label: str) -> dict[str, Any]:
-        """Return the record of a release as it was debited or noted, the ledger's part under ``"ledger"``."""
+        """Return the record of a release as it was debited or noted, the ledger's part under ``"ledger"``.
+
+        Parameters
+        ----------
+        label : str
+            The release's name.
+
+        Returns
+        -------
+        dict
+            Plain JSON.
+
+        Raises
+        ------
+        LedgerError
+            There is no release of that label.
+        """
         _, row = self._find(label)
         return {**json.loads(row["record"]), "ledger": self._part(row)}
 
@@ -347,6 +455,11 @@ class Ledger:
         """Return what was spent, rounded up: ``eps`` and ``delta`` of book A, ``rho`` of book B.
 
         Bookkeeping, not the guarantee: what a series guarantees is the ledger's ceiling.
+
+        Returns
+        -------
+        dict of str to float
+            ``rho`` is infinite where a release without one was paid for.
         """
         return amounts(self._read_total())
 
@@ -356,13 +469,21 @@ class Ledger:
         Each counts with its worst, ``eps_per_km`` times the most reports of a subject. Everything noted in
         this ledger together tells two places d km apart from each other by a factor
         ``exp(eps_per_km * d)`` at most. It is no part of :meth:`spent`, and has no ceiling.
+
+        Returns
+        -------
+        dict of str to float
+            ``eps_per_km``, per kilometre.
         """
         return metric_amounts(self._read_standing().metric)
 
     def remaining(self) -> dict[str, float]:
         """Return what each book still holds, rounded down: ``eps`` and ``delta`` of book A, ``rho`` of B.
 
-        0 in a book that is closed for good, NaN where the ledger does not keep that book.
+        Returns
+        -------
+        dict of str to float
+            0 in a book that is closed for good, NaN where the ledger does not keep that book.
         """
         return left_amounts(self.ceiling, self._read_total())
 
@@ -372,6 +493,18 @@ class Ledger:
         It is the quietest, for sensitivities ``l1`` and ``l2`` (of a cap of c cells: c and sqrt(c)), of
         Laplace and Gaussian in book A and Gaussian in book B; ``budget.book`` says which pays. See
         :func:`geodp.accounting.split`.
+
+        Parameters
+        ----------
+        k : int
+            Number of releases, at least 1.
+        l1, l2 : number, default 1
+            Their sensitivities, which decide what is quietest.
+
+        Returns
+        -------
+        Budget
+            Accepted by every call in place of ``eps``.
 
         Raises
         ------
@@ -411,7 +544,17 @@ class Ledger:
             return verify_ledger(self._storage, connection, self._terms)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the share of each ceiling that was spent, entry by entry (needs the extra ``plot``)."""
+        """Draw the share of each ceiling that was spent, entry by entry (needs the extra ``plot``).
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
         return draw(self.releases(), self.ceiling, self.name, ax)
 
     def __repr__(self) -> str:
@@ -542,6 +685,22 @@ def require_ledger(required: bool = True) -> None:
     With the environment variable GEODP_LEDGER there is no need: it names the ledger that such
     releases use. ``mechanisms.laplace`` and ``mechanisms.gaussian``, which take no ledger, are an error in
     either case.
+
+    Parameters
+    ----------
+    required : bool, default True
+        Whether a ledger is required from now on.
+
+    Examples
+    --------
+    >>> import geodp
+    >>> require_ledger()
+    >>> try:
+    ...     geodp.mechanisms.laplace([3], l1=1, eps=1)
+    ... except LedgerError:
+    ...     print("no release without a ledger")
+    no release without a ledger
+    >>> require_ledger(False)
     """
     global _required
     _required = required

@@ -147,6 +147,23 @@ class Plan:
         Both mechanisms' figures, which one won and why.
     measurements : tuple of Measurement
         What is drawn: sensitivities and noise of every released vector.
+    budget : Budget or None
+        What was asked for, where it came from ``ledger.split(k)``.
+    default_grid : bool
+        Whether no grid was named.
+
+    Examples
+    --------
+    >>> import geodp
+    >>> import geopandas as gpd
+    >>> plan = geodp.plan(1.0, subject="rider", cap=4, bounds=(-74.3, 40.4, -73.6, 41.0), grid="h3:8")
+    >>> plan.n_cells, plan.index.name, round(plan.noise_std, 2)
+    (5495, 'h3_08', 5.64)
+    >>> plan.to_dict()["guarantee"]
+    '(1, 0)-DP for one rider more or less'
+    >>> trips = gpd.GeoDataFrame({"rider": ["a"]}, geometry=gpd.points_from_xy([-74], [40.7]), crs=4326)
+    >>> len(plan.release(trips))
+    5495
     """
 
     policy: Policy
@@ -287,7 +304,13 @@ class Plan:
         return release(self, gdf, ledger=ledger, label=label, retry=retry, reason=reason)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as plain JSON: all that decides a release, and nothing measured."""
+        """Return the plan as plain JSON: all that decides a release, and nothing measured.
+
+        Returns
+        -------
+        dict
+            What the record of a release will say, below 2 kB as JSON.
+        """
         from geodp.records import plan_record
 
         return plan_record(self)

@@ -55,7 +55,7 @@ class Policy:
 
     Examples
     --------
-    >>> Policy(subject="rider", cap=4, bounds=(-74.3, 40.4, -73.6, 41.0), grid="h3:8").unit
+    >>> Policy(subject="rider", cap=4, bounds=(-74.3, 40.4, -73.6, 41.0), grid="h3:8").to_dict()["unit"]
     'rider'
     """
 
@@ -96,7 +96,13 @@ class Policy:
         return "subject named row" if self.subject == "row" else str(self.subject)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the policy as plain JSON."""
+        """Return the policy as plain JSON.
+
+        Returns
+        -------
+        dict
+            The arguments by name, with ``unit`` for the subject.
+        """
         return {
             "unit": self.unit,
             "cap": self.cap,

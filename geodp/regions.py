@@ -53,6 +53,15 @@ class Total:
         What one unit of it is.
     noise : str
         Where the noise came from, as in the record.
+
+    Examples
+    --------
+    >>> import geopandas as gpd, geodp
+    >>> trips = gpd.GeoDataFrame({"rider": range(99)}, geometry=gpd.points_from_xy([0.5] * 99, [0.5] * 99), crs=4326)
+    >>> heat = geodp.heatmap(trips, 1, subject="rider", cap=1, bounds=(0, 0, 2, 2), grid="square:1")
+    >>> everybody = geodp.total(heat, heat.index)
+    >>> everybody.n_cells, everybody.lower < everybody.value < everybody.upper
+    (4, True)
     """
 
     value: int | float

@@ -38,6 +38,11 @@ class Mode:
         No noise at all.
     ended : list
         Not empty once the context manager is left.
+
+    Examples
+    --------
+    >>> current().is_test
+    False
     """
 
     noise: str
@@ -56,7 +61,18 @@ _mode: ContextVar[Mode | None] = ContextVar("geodp_testing_mode", default=None)
 
 
 def current() -> Mode:
-    """Return the mode of a release that starts now: fresh and from the operating system, outside tests."""
+    """Return the mode of a release that starts now: fresh and from the operating system, outside tests.
+
+    Returns
+    -------
+    Mode
+        With a fresh secret for each call, outside the context managers of this module.
+
+    Examples
+    --------
+    >>> current().noise
+    'operating-system entropy'
+    """
     mode = _mode.get()
     # A task that was started inside the context may run on after it; it must not run on without noise.
     return mode if mode is not None and not mode.ended else Mode(OS_ENTROPY, os.urandom(16))
@@ -64,7 +80,16 @@ def current() -> Mode:
 
 @contextmanager
 def noiseless(key: int = 0) -> Iterator[None]:
-    """Release exact tallies; ``key`` fixes which cells subjects above the cap keep.
+    """Release exact tallies inside a ``with`` block.
+
+    Parameters
+    ----------
+    key : int, default 0
+        Fixes which cells subjects above the cap keep.
+
+    Yields
+    ------
+    None
 
     Raises
     ------
@@ -84,12 +109,28 @@ def noiseless(key: int = 0) -> Iterator[None]:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Release with noise that repeats for the same seed, call by call.
+    """Release with noise that repeats for the same seed, call by call, inside a ``with`` block.
+
+    Parameters
+    ----------
+    seed : int
+        Of a generator that is fit for tests and for nothing else.
+
+    Yields
+    ------
+    None
 
     Raises
     ------
     RuntimeError
         ``GEODP_TESTING=1`` is not set in the environment.
+
+    Examples
+    --------
+    >>> os.environ["GEODP_TESTING"] = "1"
+    >>> with seeded(7):
+    ...     current().noise
+    'seeded (test)'
     """
     words = np.random.Generator(np.random.PCG64(seed))
 

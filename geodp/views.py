@@ -29,12 +29,24 @@ class View:
     It refers to its frame, copies nothing, and shows its arguments only. Who is protected, and the cap,
     are fixed here: no method of a view can loosen them.
 
-    Attributes
+    Parameters
     ----------
+    frame : GeoDataFrame
+        Points; referred to, never shown.
     policy : Policy
         Who and where; frozen, and free to move to another frame: ``tomorrow.dp(view.policy)``.
     ledger : Ledger or None
         Pays for every release of this view.
+
+    Examples
+    --------
+    >>> import geodp
+    >>> trips = gpd.GeoDataFrame({"rider": ["a"]}, geometry=gpd.points_from_xy([-74], [40.7]), crs=4326)
+    >>> riders = trips.dp(subject="rider", cap=2, bounds=(-74.1, 40.6, -73.8, 40.9), grid="h3:5")
+    >>> round(riders.plan(1.0).noise_std, 2)
+    2.8
+    >>> riders.heatmap(1.0).index.equals(riders.plan(1.0).index)
+    True
     """
 
     def __init__(self, frame: gpd.GeoDataFrame, policy: Policy, ledger: "Ledger | None" = None) -> None:

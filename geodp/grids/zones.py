@@ -86,6 +86,8 @@ class Zones(Grid):
     >>> rows, cells = zones.domain().locate(np.array([0.5, 1.0, 9.0]), np.array([0.5, 0.5, 0.5]))
     >>> zones.index[cells].tolist()
     [30, 10]
+    >>> sorted(zones.to_dict())
+    ['digest', 'grid', 'key', 'n', 'overlap']
     """
 
     key: str
@@ -133,7 +135,13 @@ class Zones(Grid):
         return _domain(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the zones as plain JSON: by number and digest, not by outline."""
+        """Return the zones as plain JSON: by number and digest, not by outline.
+
+        Returns
+        -------
+        dict
+            ``grid``, ``key``, ``overlap``, ``n`` (number of zones) and ``digest`` (of keys and outlines).
+        """
         facts = {"grid": self.name, "key": self.key, "overlap": self.overlap, "n": len(self.index)}
         return facts | {"digest": self.digest}
 

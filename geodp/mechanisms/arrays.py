@@ -38,6 +38,14 @@ class NoisyArray(np.ndarray[Any, np.dtype[Any]]):
     ----------
     record : mapping or None
         Plain JSON, read only: mechanism, scale, std, stated sensitivities and relation, guarantee.
+
+    Examples
+    --------
+    >>> noisy = laplace([120, 7, 0], l1=1, eps=1.0)
+    >>> type(noisy).__name__, noisy.record["guarantee"]
+    ('NoisyArray', '(1, 0)-DP for one subject more or less, if the stated l1 is true')
+    >>> (noisy + 1).record is None
+    True
     """
 
     record: Mapping[str, Any] | None

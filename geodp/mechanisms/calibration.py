@@ -92,8 +92,21 @@ def gaussian_sigma(l2: object, eps: object, delta: object) -> float:
 def classic_gaussian_sigma(l2: object, eps: object, delta: object) -> float:
     """Return the textbook sigma, ``l2 * sqrt(2 ln(1.25 / delta)) / eps``, proved for ``eps <= 1`` only.
 
-    Parameters and units are those of :func:`gaussian_sigma`, whose result is smaller and holds at
-    every eps; this one is for comparison (Dwork and Roth 2014, theorem A.1).
+    For comparison with :func:`gaussian_sigma`, whose result is smaller and holds at every eps.
+
+    Parameters
+    ----------
+    l2 : number
+        L2 sensitivity of the query, greater than 0, in the query's own units.
+    eps : number
+        Greater than 0 and at most 1.
+    delta : number
+        Greater than 0 and below 1.
+
+    Returns
+    -------
+    float
+        In the units of ``l2``, rounded up (Dwork and Roth 2014, theorem A.1).
 
     Raises
     ------
@@ -130,6 +143,11 @@ def laplace_scale(l1: object, eps: object) -> float:
     float
         In the units of ``l1`` (Dwork, McSherry, Nissim and Smith 2006).
 
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is no number, not finite or out of its range.
+
     Examples
     --------
     >>> laplace_scale(4, 0.5)
@@ -153,6 +171,11 @@ def gaussian_delta(l2: object, sigma: object, eps: object) -> float:
     float
         In (0, 1]: the left side of the inequality in :func:`gaussian_sigma`.
 
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is no number, not finite or out of its range.
+
     Examples
     --------
     >>> f"{gaussian_delta(1, gaussian_sigma(1, 1, 1e-6), 1):.9g}"
@@ -171,7 +194,23 @@ def gaussian_delta(l2: object, sigma: object, eps: object) -> float:
 def sigma_from_zcdp(l2: object, rho: object) -> float:
     """Return the smallest double sigma with ``l2**2 / (2 sigma**2) <= rho`` exactly.
 
-    Gaussian noise of that standard deviation is rho-zCDP (Bun and Steinke 2016, proposition 1.6).
+    Parameters
+    ----------
+    l2 : number
+        L2 sensitivity of the query, greater than 0.
+    rho : number
+        Greater than 0.
+
+    Returns
+    -------
+    float
+        In the units of ``l2``. Gaussian noise of that standard deviation is rho-zCDP (Bun and Steinke 2016,
+        proposition 1.6).
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is no number, not finite or out of its range.
 
     Examples
     --------
@@ -183,6 +222,21 @@ def sigma_from_zcdp(l2: object, rho: object) -> float:
 
 def zcdp_rho(l2: object, sigma: object) -> float:
     """Return ``l2**2 / (2 sigma**2)``, the zCDP cost of Gaussian noise, rounded up to a double.
+
+    Parameters
+    ----------
+    l2, sigma : numbers
+        L2 sensitivity and standard deviation, in the same units, greater than 0.
+
+    Returns
+    -------
+    float
+        rho (Bun and Steinke 2016, proposition 1.6).
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is no number, not finite or out of its range.
 
     Examples
     --------
@@ -202,6 +256,16 @@ def zcdp_epsilon(rho: object, delta: object) -> float:
     delta : number
         Greater than 0 and below 1.
 
+    Returns
+    -------
+    float
+        At least 0; within 1e-25 relative of the smallest that the bound gives, before rounding.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is no number, not finite or out of its range; ``delta`` is 0.
+
     Notes
     -----
     The smallest over :math:`\alpha > 1` of :math:`\alpha\rho + \ln(1 - 1/\alpha) + \ln(1/(\alpha
@@ -220,7 +284,22 @@ def zcdp_epsilon(rho: object, delta: object) -> float:
 def zcdp_epsilon_textbook(rho: object, delta: object) -> float:
     """Return ``rho + 2 sqrt(rho ln(1 / delta))``, a looser eps than :func:`zcdp_epsilon`, rounded up.
 
-    For comparison (Bun and Steinke 2016, proposition 1.3).
+    Parameters
+    ----------
+    rho : number
+        At least 0.
+    delta : number
+        Greater than 0 and below 1.
+
+    Returns
+    -------
+    float
+        At least 0. For comparison (Bun and Steinke 2016, proposition 1.3).
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is no number, not finite or out of its range; ``delta`` is 0.
 
     Examples
     --------
@@ -237,6 +316,23 @@ def zcdp_epsilon_textbook(rho: object, delta: object) -> float:
 
 def zcdp_rho_from_epsilon(eps: object, delta: object) -> float:
     """Return the largest rho with ``zcdp_epsilon(rho, delta) <= eps``, rounded down.
+
+    Parameters
+    ----------
+    eps : number
+        Greater than 0.
+    delta : number
+        Greater than 0 and below 1.
+
+    Returns
+    -------
+    float
+        What may be spent in rho under a ceiling of (eps, delta).
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is no number, not finite or out of its range; ``delta`` is 0.
 
     Examples
     --------

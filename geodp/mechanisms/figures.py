@@ -74,6 +74,15 @@ class MechanismChoice:
         The same by the textbook sigma: smallest cap above ln(1.25 / delta).
     classic_sigma, classic_delta : float or None
         The textbook sigma, for reference, and the delta it really delivers.
+
+    Examples
+    --------
+    >>> from geodp.mechanisms import choose_mechanism
+    >>> choice = choose_mechanism(4, 2, 1, 1e-6)
+    >>> choice.mechanism, round(choice.std, 2), choice.spent_delta
+    ('laplace', 5.64, Fraction(0, 1))
+    >>> choice.to_dict()["mechanism"]
+    'laplace'
     """
 
     mechanism: Mechanism
@@ -134,7 +143,13 @@ class MechanismChoice:
         return None if self.classic_delta is None else Fraction(self.classic_delta) <= self.delta
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON: both mechanisms, their ratios (Gaussian over Laplace), crossovers, reasons."""
+        """Return plain JSON: both mechanisms, their ratios (Gaussian over Laplace), crossovers, reasons.
+
+        Returns
+        -------
+        dict
+            What the record of a release says of the choice, and more.
+        """
         return {
             "mechanism": self.mechanism,
             "scale": self.law.scale,

@@ -37,7 +37,24 @@ _DIGITS = 50
 
 
 class Law(ABC):
-    """A symmetric law on the integers, in steps of the lattice the noise lives on."""
+    """A symmetric law on the integers, in steps of the lattice the noise lives on.
+
+    Examples
+    --------
+    >>> law = DiscreteLaplace(4.0)
+    >>> law.kind, law.scale, round(law.std, 3), round(law.p_zero, 3)
+    ('laplace', 4.0, 5.642, 0.124)
+    >>> [round(float(law.pmf(2)), 4), round(float(law.sf(2)), 4), round(float(law.cdf(2)), 4)]
+    [0.0754, 0.2656, 0.7344]
+    >>> [round(float(law.log_pmf(1000)), 1), round(float(law.log_sf(1000)), 1)]  # far below the smallest double
+    [-252.1, -250.8]
+    >>> law.halfwidth(0.95), law.halfwidth(0.95, n=5495), law.quantile_sf(0.01, n=5495)
+    (12, 46, 51)
+    >>> round(law.expected_max(5495), 1)
+    36.7
+    >>> law.sample(3).dtype, bool((law.sample_tail(3, 40) >= 40).all())
+    (dtype('int64'), True)
+    """
 
     kind: ClassVar[Literal["laplace", "gaussian"]]
 
@@ -59,11 +76,31 @@ class Law(ABC):
 
     @abstractmethod
     def log_sf(self, k: ArrayLike) -> _Floats:
-        """Return ln P(X > k) for integers ``k``, elementwise."""
+        """Return ln P(X > k) for integers ``k``, elementwise.
+
+        Parameters
+        ----------
+        k : int or array_like of int
+
+        Returns
+        -------
+        ndarray of float64
+            Of the shape of ``k``; keeps its relative precision in both tails.
+        """
 
     @abstractmethod
     def log_pmf(self, k: ArrayLike) -> _Floats:
-        """Return ln P(X = k) for integers ``k``, elementwise."""
+        """Return ln P(X = k) for integers ``k``, elementwise.
+
+        Parameters
+        ----------
+        k : int or array_like of int
+
+        Returns
+        -------
+        ndarray of float64
+            Of the shape of ``k``; keeps its relative precision in both tails.
+        """
 
     @abstractmethod
     def _inversion(self) -> Inversion:
@@ -78,21 +115,66 @@ class Law(ABC):
         """Return a real x with P(X >= x) about ``p`` <= 1/2."""
 
     def pmf(self, k: ArrayLike) -> _Floats:
-        """Return P(X = k) for integers ``k``, elementwise."""
+        """Return P(X = k) for integers ``k``, elementwise.
+
+        Parameters
+        ----------
+        k : int or array_like of int
+
+        Returns
+        -------
+        ndarray of float64
+            Of the shape of ``k``, 0 to 1.
+        """
         return np.exp(self.log_pmf(k))
 
     def sf(self, k: ArrayLike) -> _Floats:
-        """Return P(X > k) for integers ``k``, elementwise."""
+        """Return P(X > k) for integers ``k``, elementwise.
+
+        Parameters
+        ----------
+        k : int or array_like of int
+
+        Returns
+        -------
+        ndarray of float64
+            Of the shape of ``k``, 0 to 1.
+        """
         return np.exp(self.log_sf(k))
 
     def cdf(self, k: ArrayLike) -> _Floats:
-        """Return P(X <= k) for integers ``k``, elementwise."""
+        """Return P(X <= k) for integers ``k``, elementwise.
+
+        Parameters
+        ----------
+        k : int or array_like of int
+
+        Returns
+        -------
+        ndarray of float64
+            Of the shape of ``k``, 0 to 1.
+        """
         return np.exp(self.log_sf(-_points(k) - 1))
 
     def halfwidth(self, level: object, n: int = 1) -> int:
         """Return the smallest h with P(all of ``n`` independent draws lie within +-h) >= ``level``.
 
-        ``level`` is a number between 0 and 1; decided with 50 digits.
+        Parameters
+        ----------
+        level : number
+            Above 0 and below 1.
+        n : int, default 1
+            At least 1.
+
+        Returns
+        -------
+        int
+            In steps; decided with 50 digits.
+
+        Raises
+        ------
+        TypeError, ValueError
+            ``level`` or ``n`` is out of range.
         """
         target, count = _probability(level, "level"), whole(n, "n", 1)
         with precision(_DIGITS + len(str(target.denominator))) as mp:
@@ -102,7 +184,22 @@ class Law(ABC):
     def quantile_sf(self, p: object, n: int = 1) -> int:
         """Return the smallest t with P(the largest of ``n`` independent draws >= t) <= ``p``.
 
-        ``p`` is a number between 0 and 1; decided with 50 digits.
+        Parameters
+        ----------
+        p : number
+            Above 0 and below 1.
+        n : int, default 1
+            At least 1.
+
+        Returns
+        -------
+        int
+            In steps; decided with 50 digits.
+
+        Raises
+        ------
+        TypeError, ValueError
+            ``p`` or ``n`` is out of range.
         """
         target, count = _probability(p, "p"), whole(n, "n", 1)
         with precision(_DIGITS + len(str(target.denominator))) as mp:
@@ -113,22 +210,60 @@ class Law(ABC):
             return 2 - self._first(lambda s: self._tail(mp, s) < 1 - single, float(1 - single))
 
     def expected_max(self, n: int) -> float:
-        """Return the expected largest magnitude of ``n`` independent draws, ``n`` up to 1e15.
+        """Return the expected largest magnitude of ``n`` independent draws.
 
-        The sum over t >= 1 of ``1 - (1 - P(|X| >= t))^n``: to the last term for small scales, by the
-        midpoint rule (relative error below 1e-6) for large ones.
+        Parameters
+        ----------
+        n : int
+            1 to 1e15.
+
+        Returns
+        -------
+        float
+            In steps: the sum over t >= 1 of ``1 - (1 - P(|X| >= t))^n``, to the last term for small scales, by the
+            midpoint rule (relative error below 1e-6) for large ones.
+
+        Raises
+        ------
+        TypeError, ValueError
+            ``n`` is out of range.
         """
         return _expected_max(self, whole(n, "n", 1, 10**15))
 
     def sample(self, size: int, bits: Bits | None = None) -> _Integers:
-        """Return ``size`` independent exact draws, int64, shape (size,), clamped to +-2^62.
+        """Return ``size`` independent exact draws.
 
-        ``bits`` replaces the operating system's entropy in tests.
+        Parameters
+        ----------
+        size : int
+            At least 0.
+        bits : callable, optional
+            Replaces the operating system's entropy in tests.
+
+        Returns
+        -------
+        ndarray of int64, shape (size,)
+            In steps, clamped to +-2^62.
         """
         return draw(self._inversion(), whole(size, "size", 0), symmetric=True, bits=bits)
 
     def sample_tail(self, size: int, threshold: int, bits: Bits | None = None) -> _Integers:
-        """Return ``size`` independent exact draws of X given X >= ``threshold``, int64, shape (size,)."""
+        """Return ``size`` independent exact draws of X given X >= ``threshold``.
+
+        Parameters
+        ----------
+        size : int
+            At least 0.
+        threshold : int
+            From -2^62 to 2^62.
+        bits : callable, optional
+            Replaces the operating system's entropy in tests.
+
+        Returns
+        -------
+        ndarray of int64, shape (size,)
+            In steps, none below ``threshold``.
+        """
         count, floor = whole(size, "size", 0), whole(threshold, "threshold", -(2**62), 2**62)
         if floor <= 0:
             return self._redraw(count, floor, bits)
@@ -194,12 +329,32 @@ class DiscreteLaplace(Law):
         return math.tanh(self._inverse / 2)
 
     def log_pmf(self, k: ArrayLike) -> _Floats:
-        """Return ln P(X = k) for integers ``k``, elementwise."""
+        """Return ln P(X = k) for integers ``k``, elementwise.
+
+        Parameters
+        ----------
+        k : int or array_like of int
+
+        Returns
+        -------
+        ndarray of float64
+            Of the shape of ``k``; keeps its relative precision in both tails.
+        """
         with np.errstate(over="ignore"):
             return math.log(self.p_zero) - np.abs(_points(k)) / self.scale
 
     def log_sf(self, k: ArrayLike) -> _Floats:
-        """Return ln P(X > k) for integers ``k``, elementwise."""
+        """Return ln P(X > k) for integers ``k``, elementwise.
+
+        Parameters
+        ----------
+        k : int or array_like of int
+
+        Returns
+        -------
+        ndarray of float64
+            Of the shape of ``k``; keeps its relative precision in both tails.
+        """
         above = _points(k) + 1
         beyond = np.where(above >= 1, above, 1 - above)
         with np.errstate(over="ignore"):
@@ -258,7 +413,17 @@ class RoundedGaussian(Law):
         return math.erf(1 / (self.sigma * math.sqrt(8)))
 
     def log_pmf(self, k: ArrayLike) -> _Floats:
-        """Return ln P(X = k) for integers ``k``, elementwise."""
+        """Return ln P(X = k) for integers ``k``, elementwise.
+
+        Parameters
+        ----------
+        k : int or array_like of int
+
+        Returns
+        -------
+        ndarray of float64
+            Of the shape of ``k``; keeps its relative precision in both tails.
+        """
         from scipy.special import log_ndtr
 
         away = np.abs(_points(k))
@@ -271,7 +436,17 @@ class RoundedGaussian(Law):
         return np.where(away == 0, math.log(self.p_zero), tail)
 
     def log_sf(self, k: ArrayLike) -> _Floats:
-        """Return ln P(X > k) for integers ``k``, elementwise."""
+        """Return ln P(X > k) for integers ``k``, elementwise.
+
+        Parameters
+        ----------
+        k : int or array_like of int
+
+        Returns
+        -------
+        ndarray of float64
+            Of the shape of ``k``; keeps its relative precision in both tails.
+        """
         from scipy.special import log_ndtr
 
         with np.errstate(over="ignore"):

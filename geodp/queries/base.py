@@ -181,6 +181,11 @@ class Query(ABC):
         """The column of values that the query reads, if any."""
         return None
 
+    @property
+    def takes_all_keys(self) -> bool:
+        """Whether keys beyond a subject's sample under the cap matter, too."""
+        return True
+
     def default_grid(self) -> "Grid | None":
         """Return the grid where none was given; ``None`` means the finest H3 of at most 10,000 cells."""
         return None
@@ -246,5 +251,11 @@ class Query(ABC):
         return np.zeros((len(cell), 0), np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the query as plain JSON."""
+        """Return the query as plain JSON.
+
+        Returns
+        -------
+        dict
+            The word of the query and its arguments, as the record has them.
+        """
         return {"query": self.word}

@@ -54,12 +54,17 @@ class Centroid(Query):
 
     Examples
     --------
-    >>> Centroid().reads is None
-    True
+    >>> Centroid(n=500).to_dict()
+    {'query': 'centroid', 'n': 500}
     """
 
     word: ClassVar[str] = "centroid"
     n: int | None = None
+
+    @property
+    def takes_all_keys(self) -> bool:
+        """Only keys of the sample count."""
+        return False
 
     def __post_init__(self) -> None:
         if self.n is not None:
@@ -121,7 +126,13 @@ class Centroid(Query):
         return f"mean place of {policy.unit}s, each in at most {at_most(policy.cap)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the query as plain JSON."""
+        """Return the query as plain JSON.
+
+        Returns
+        -------
+        dict
+            The word of the query and its arguments, as the record has them.
+        """
         return {"query": self.word, "n": self.n}
 
     def _check_fixed(self, layout: Layout) -> None:

@@ -39,6 +39,11 @@ class Count(Query):
     word: ClassVar[str] = "count"
     rescaling: Rescaling = NO_RESCALING
 
+    @property
+    def takes_all_keys(self) -> bool:
+        """Only keys of the sample count, but for a rescaled total."""
+        return bool(self.rescaling)
+
     def quantities(self, layout: Layout, mechanism: str) -> tuple[Quantity, ...]:
         """Return the counts, and the total that rescaling measures."""
         policy = layout.policy
@@ -86,7 +91,13 @@ class Count(Query):
         return f"distinct {policy.unit}s, each in at most {cells}, {times}; not trips"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the query as plain JSON."""
+        """Return the query as plain JSON.
+
+        Returns
+        -------
+        dict
+            The word of the query and its arguments, as the record has them.
+        """
         return {"query": self.word, **self.rescaling.to_dict()}
 
 

@@ -45,6 +45,8 @@ class Mean(Query):
     --------
     >>> Mean("minutes", value_bounds=(0, 120)).middle
     Fraction(60, 1)
+    >>> Mean("minutes", value_bounds=(0, 120)).to_dict()
+    {'query': 'mean', 'column': 'minutes', 'value_bounds': [0, 120]}
     """
 
     word: ClassVar[str] = "mean"
@@ -52,6 +54,11 @@ class Mean(Query):
     value_bounds: tuple[Any, Any]
     low: Fraction = field(init=False, repr=False)
     high: Fraction = field(init=False, repr=False)
+
+    @property
+    def takes_all_keys(self) -> bool:
+        """Only keys of the sample count."""
+        return False
 
     def __post_init__(self) -> None:
         low, high = parse_value_bounds(self.value_bounds)
@@ -136,7 +143,13 @@ class Mean(Query):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the query as plain JSON."""
+        """Return the query as plain JSON.
+
+        Returns
+        -------
+        dict
+            The word of the query and its arguments, as the record has them.
+        """
         return {
             "query": self.word,
             "column": self.column,
