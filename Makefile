@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN = $(VENV)/bin/python
 WORKERS ?= 2
 
-.PHONY: test oldest demo audit accuracy check format bench clean
+.PHONY: test oldest demo docs audit accuracy check format bench clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "geodp needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -31,6 +31,11 @@ oldest: $(VENV)-oldest/.ready
 demo: $(VENV)/.ready
 	$(RUN) notebooks/demo.py
 
+# The pages, in docs/_build/docs/index.html; what Sphinx warns of is an error. Needs no network.
+docs: $(VENV)/.ready
+	rm -rf docs/reference
+	$(RUN) -m sphinx -c docs --fail-on-warning --keep-going -q . docs/_build
+
 audit: $(VENV)/.ready
 	$(RUN) -m pytest -n $(WORKERS) -q -m audit
 
@@ -47,4 +52,4 @@ format: $(VENV)/.ready
 	$(RUN) -m ruff format .
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build dist docs/_build docs/reference *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
