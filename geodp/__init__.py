@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from geodp.grids.zones import Zones
     from geodp.ledger import Ledger, require_ledger
     from geodp.locations import expected_displacement_m, perturb, radius_quantile_m
+    from geodp.maps.rules import readable
     from geodp.mechanisms import choose_mechanism
     from geodp.pivoting import pivot
     from geodp.plans import Plan
@@ -93,6 +94,7 @@ __all__ = [
     "plan",
     "plan_together",
     "radius_quantile_m",
+    "readable",
     "record",
     "release_together",
     "require_ledger",
@@ -140,6 +142,7 @@ _HOME = {
     "expected_displacement_m": "geodp.locations",
     "perturb": "geodp.locations",
     "radius_quantile_m": "geodp.locations",
+    "readable": "geodp.maps.rules",
     "choose_mechanism": "geodp.mechanisms",
     "pivot": "geodp.pivoting",
     "Plan": "geodp.plans",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from geodp.grids import Grid
     from geodp.plans import Plan
 
-__all__ = ["digest_of_plan", "law_of_measurement", "problem_of", "seal"]
+__all__ = ["digest_of_plan", "law_of_measurement", "problem_of", "problem_of_part", "seal"]
 
 
 def law_of_measurement(facts: Mapping[str, Any]) -> Law:
@@ -33,6 +33,25 @@ def problem_of(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
     """Return what is wrong with a frame, or with its record; None if nothing is."""
     try:
         return _points_problem(frame, facts) if facts.get("query") == "perturb" else _problem(frame, facts)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return "its record was changed"
+
+
+def problem_of_part(frame: pd.DataFrame, facts: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with some rows of a release, in any order; None if nothing is.
+
+    Which rows there should be is known as a whole only, so ids are held against nothing but each other.
+    """
+    try:
+        if facts["seal"] != seal(facts):
+            return "its record was changed"
+        if not (frame.index.is_unique and frame.index.names[0] is not None):
+            return "its index is not the release's"
+        if facts["cells"] == "all" and facts["query"] != "centroid":
+            size = facts["measurements"][0]["size"]
+            if len(frame) > size:
+                return f"it has {len(frame):,} rows of {size:,}"
+        return _columns_problem(frame, facts["columns"]) or _numbers_problem(frame, facts)
     except (KeyError, TypeError, ValueError, AttributeError):
         return "its record was changed"
 

@@ -1,0 +1,206 @@
+"""What one map shows, decided before anything is drawn: numbers, classes, and the words of its legend.
+
+Whoever draws (matplotlib, folium, a web page) takes a :class:`Picture`, so that all of them show the same.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from geodp.maps import words
+from geodp.maps.held import Held, held
+from geodp.maps.rules import least_told, measured, told
+from geodp.maps.scales import Scale, drawn_column, scale_of
+from geodp.wording import shown
+
+__all__ = ["Picture", "picture"]
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """What a map shows, row by row, and what its legend says.
+
+    Attributes
+    ----------
+    rows : Held
+        The released rows, with their record.
+    column : str or None
+        What is shown; None where it is places alone.
+    values : float64 array, shape (n,)
+        The number of each row.
+    told : bool array, shape (n,)
+        Which rows can be told from zero; the others are drawn as such.
+    edge : bool array, shape (n,)
+        Which rows lie on the border of the box and also hold everybody outside.
+    scale : Scale
+        Where colours change.
+    unit : str
+        What follows the numbers of the legend, such as ``" %"``.
+    title, heading : str
+        In short, and in words, what is shown.
+    lines : tuple of str
+        What the legend states: eps, delta, half-width, what is told, whom it protects.
+    labels : tuple of str
+        What each class stands for, lowest first.
+    untold : str
+        What a row that is not told stands for.
+    stamp : str or None
+        ``"NOT PRIVATE: ..."`` on what was made in a test.
+    """
+
+    rows: Held
+    column: str | None
+    values: Floats
+    told: Bools
+    edge: Bools
+    scale: Scale
+    unit: str
+    title: str
+    heading: str
+    lines: tuple[str, ...]
+    labels: tuple[str, ...]
+    untold: str
+    stamp: str | None
+
+    @property
+    def classes(self) -> Ints:
+        """Class of each row, -1 where it cannot be told."""
+        return np.where(self.told, self.scale.classes(self.values), -1)
+
+
+def picture(
+    frame: pd.DataFrame,
+    column: str | None = None,
+    *,
+    error: bool = False,
+    rule: str = "simultaneous",
+    level: object = 0.95,
+) -> Picture:
+    """Decide what a map of a release shows.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A release, or rows of one; outlines are not needed yet.
+    column : str, optional
+        A released number; by default the one made for maps.
+    error : bool, default False
+        Show how far the noise reaches instead: of counts and sums in percent of the measurement, of means in the
+        column's unit, of centroids in metres.
+    rule, level
+        As in :func:`geodp.readable`.
+
+    Raises
+    ------
+    NotARelease
+        No record, or a frame that is no longer what its record describes.
+    TypeError, ValueError
+        No such column, a bad rule or level, or ``error`` with a column.
+
+    Examples
+    --------
+    >>> import geopandas as gpd
+    >>> import geodp
+    >>> points = gpd.GeoDataFrame({"who": ["a"]}, geometry=gpd.points_from_xy([0.1], [0.5]), crs=4326)
+    >>> heat = geodp.heatmap(points, 1, subject="who", cap=1, bounds=(0, 0, 1, 1), grid="square:0.5")
+    >>> shows = picture(heat)
+    >>> shows.column, shows.lines[0]
+    ('count', 'eps 1, delta 0, for one who more or less')
+    """
+    rows = held(frame)
+    facts = rows.facts
+    if error and column is not None:
+        raise ValueError("error=True shows the error of the release's own number; leave column out.")
+    name = drawn_column(frame, facts, column)
+    seen = _told(rows, rule, level, name)
+    values, unit = _errors(rows) if error else (_values(rows, name), "")
+    scale = _scale(rows, name, values[seen], error)
+    least = None if facts["query"] == "perturb" else least_told(rows, seen, rule=rule, level=level)
+    return Picture(
+        rows=rows,
+        column=name,
+        values=values,
+        told=seen,
+        edge=_edge(frame),
+        scale=scale,
+        unit=unit,
+        title=("error of " if error else "") + words.title(facts),
+        heading=_error_heading(rows) if error else words.heading(facts, name),
+        lines=tuple(words.legend_lines(rows, seen, least, rule=rule, level=level)),
+        labels=tuple(_labels(rows, name, scale, values[seen], unit)),
+        untold=words.untold(facts),
+        stamp=words.stamp(facts),
+    )
+
+
+def _told(rows: Held, rule: str, level: object, column: str | None) -> Bools:
+    if rows.facts["query"] == "perturb":
+        return np.ones(len(rows.frame), dtype=bool)
+    return told(rows, rule=rule, level=level, column=column)
+
+
+def _values(rows: Held, name: str | None) -> Floats:
+    if name is None:
+        return np.zeros(len(rows.frame))
+    return rows.frame[name].to_numpy(dtype=np.float64)
+
+
+def _edge(frame: pd.DataFrame) -> Bools:
+    if "edge" not in frame.columns:
+        return np.zeros(len(frame), dtype=bool)
+    return frame["edge"].to_numpy(dtype=bool)
+
+
+def _errors(rows: Held) -> tuple[Floats, str]:
+    """Return how far the noise of each row reaches, and its unit."""
+    facts, frame = rows.facts, rows.frame
+    if facts["query"] == "perturb":
+        raise ValueError(
+            "moved points have no interval; geodp.radius_quantile_m says how far they were moved."
+        )
+    if facts["query"] == "centroid":
+        return frame["error_m"].to_numpy(dtype=np.float64), " m"
+    half = (frame["upper"] - frame["lower"]).to_numpy(dtype=np.float64) / 2
+    if facts["query"] == "mean":
+        return half, f" {shown(facts['column'])}"
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share: Floats = 100 * half / np.abs(frame[f"noisy_{facts['query']}"].to_numpy(dtype=np.float64))
+    return share, " %"
+
+
+def _error_heading(rows: Held) -> str:
+    query = rows.facts["query"]
+    what = {
+        "centroid": "metres within which 95 % of the noise lies",
+        "mean": "half-width of the interval (95 %) around the mean",
+    }.get(query, "half-width of the interval (95 %), in percent of the measurement")
+    return f"{what}; {words.heading(rows.facts)}"
+
+
+def _scale(rows: Held, name: str | None, values: Floats, error: bool) -> Scale:
+    facts = rows.facts
+    if name is None and not error:
+        return Scale()
+    if error:
+        return scale_of(values)
+    found = measured(facts)
+    whole = bool(pd.api.types.is_integer_dtype(rows.frame[name].dtype))
+    if facts["query"] == "mean" and name in ("mean", "lower", "upper"):
+        half = (rows.frame["upper"] - rows.frame["lower"]).to_numpy(dtype=np.float64)
+        narrow = half[np.isfinite(half)]
+        return scale_of(values, float(np.median(narrow)) / 4 if len(narrow) else 0.0, even=True)
+    if found is None or name == "error_m" or (facts["query"] == "mean" and name == "noisy_sum"):
+        return scale_of(values)
+    return scale_of(values, found.halfwidth(), diverging=found.sign == 0, whole=whole)
+
+
+def _labels(rows: Held, name: str | None, scale: Scale, values: Floats, unit: str) -> list[str]:
+    if name is None and not unit:
+        return ["moved point" if rows.facts["query"] == "perturb" else "mean place"]
+    return words.class_labels(scale, values, unit)
