@@ -19,7 +19,17 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from geodp.exact import exact, exact_delta, exact_positive, floor_double, plain, round_up, sqrt_up, whole
+from geodp.exact import (
+    exact,
+    exact_delta,
+    exact_positive,
+    floor_double,
+    plain,
+    round_up,
+    sqrt_up,
+    tidy,
+    whole,
+)
 
 __all__ = [
     "ACCOUNTANTS",
@@ -39,10 +49,6 @@ __all__ = [
 ]
 
 ACCOUNTANTS = ("both", "basic", "zcdp")
-
-# Typed amounts have denominators far below this; beyond it a running total is rounded up, so that a
-# thousand unlike fractions cannot grow it without end.
-_LONGEST = 10**100
 
 # Prices are computed again in double precision; a debit may differ from them by this much.
 SLACK = 1 + Fraction(1, 10**9)
@@ -100,8 +106,8 @@ class Charge:
     def __add__(self, other: "Charge") -> "Charge":
         """Return what both cost together."""
         rho = None if self.rho is None or other.rho is None else self.rho + other.rho
-        select = _tidy(self.delta_select + other.delta_select)
-        return Charge(_tidy(self.eps + other.eps), _tidy(self.delta + other.delta), rho, select)
+        select = tidy(self.delta_select + other.delta_select)
+        return Charge(tidy(self.eps + other.eps), tidy(self.delta + other.delta), rho, select)
 
     def to_dict(self) -> dict[str, str | None]:
         """Return the amounts as exact texts, such as ``{"eps": "1", "delta": "1/1000000", ...}``.
@@ -439,10 +445,6 @@ def _grid_up(number: Fraction) -> Fraction:
 
 def _grid_down(number: Fraction) -> Fraction:
     return Fraction(math.floor(number * _GRID), _GRID)
-
-
-def _tidy(number: Fraction) -> Fraction:
-    return number if number.denominator < _LONGEST else round_up(number, 60)
 
 
 def _not_negative(value: object, name: str) -> Fraction:

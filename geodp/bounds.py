@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from geodp.exact import exact
 
-__all__ = ["WORLD", "Box", "clamp", "unwrap", "wrap"]
+__all__ = ["EARTH_RADIUS_KM", "WORLD", "Box", "clamp", "unwrap", "wrap"]
 
-_EARTH_RADIUS_KM = 6371.0088
+EARTH_RADIUS_KM = 6371.0088  # mean radius: areas and lengths on plan pages
 _FOUR = "four numbers in degrees, bounds=(west, south, east, north)"
 
 
@@ -103,7 +103,7 @@ class Box:
     def area_km2(self) -> float:
         """Area on the mean sphere, in square kilometres."""
         rise = math.sin(math.radians(self.north)) - math.sin(math.radians(self.south))
-        return math.radians(self.east - self.west) * rise * _EARTH_RADIUS_KM**2
+        return math.radians(self.east - self.west) * rise * EARTH_RADIUS_KM**2
 
     @property
     def perimeter_km(self) -> float:
@@ -111,7 +111,7 @@ class Box:
         width = math.radians(self.east - self.west)
         flat = sum(width * math.cos(math.radians(lat)) for lat in (self.south, self.north) if abs(lat) < 90)
         upright = 0.0 if self.is_circle else 2 * math.radians(self.north - self.south)
-        return (flat + upright) * _EARTH_RADIUS_KM
+        return (flat + upright) * EARTH_RADIUS_KM
 
     def centre_words(self) -> str:
         """Return the centre as people say it, so that swapped numbers show.

@@ -22,12 +22,15 @@ __all__ = [
     "plain",
     "round_up",
     "sqrt_up",
+    "tidy",
     "whole",
 ]
 
 # No double and no sensible decimal lies outside; without a limit "1e-999999999" would fill the memory.
 _MAX_EXPONENT = 400
 _MAX_DIGITS = 1000
+# Typed amounts have denominators far below this.
+_LONGEST = 10**100
 
 
 def exact(value: object, name: str) -> Fraction:
@@ -193,3 +196,16 @@ def _nearest(number: Fraction) -> float:
 def _kind(value: object) -> str:
     name = type(value).__name__
     return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def tidy(number: Fraction) -> Fraction:
+    """Return the number, rounded up to 60 digits if it is longer than anybody types.
+
+    A thousand unlike fractions so cannot make a running total grow without end.
+
+    Examples
+    --------
+    >>> tidy(Fraction(1, 3))
+    Fraction(1, 3)
+    """
+    return number if number.denominator < _LONGEST else round_up(number, 60)

@@ -14,14 +14,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from geodp.exact import round_up
+from geodp.exact import tidy
 
-__all__ = ["GUARANTEE", "is_metric", "metric_terms", "tidy", "worst_per_km"]
+__all__ = ["GUARANTEE", "is_metric", "metric_terms", "worst_per_km"]
 
 GUARANTEE = "geo-indistinguishability"
-
-# Typed amounts have denominators far below this; beyond it they are rounded up, towards a larger sum.
-_LONGEST = 10**60
 
 
 def metric_terms(eps_per_km: Fraction, reports: int | None) -> dict[str, Any]:
@@ -60,8 +57,3 @@ def worst_per_km(record: Mapping[str, Any]) -> Fraction:
     if not isinstance(reports, int) or reports < 1 or eps <= 0:
         raise ValueError("a note needs the most reports of one subject: without it no sum of notes holds.")
     return tidy(eps * reports)
-
-
-def tidy(number: Fraction) -> Fraction:
-    """Return the number, rounded up to 60 digits if it is longer than anybody types."""
-    return number if number.denominator < _LONGEST else round_up(number, 60)

@@ -17,8 +17,8 @@ from geodp import tables
 from geodp.accounting import NOTHING, SLACK, Charge, amount
 from geodp.blobs import checksum, unpack
 from geodp.errors import NotARelease
-from geodp.exact import sqrt_up
-from geodp.metric import tidy, worst_per_km
+from geodp.exact import sqrt_up, tidy
+from geodp.metric import worst_per_km
 from geodp.storage import Connection, Storage
 from geodp.terms import Terms
 

@@ -7,7 +7,7 @@ each, ``K`` keys in the domain. L2 is carried squared, because its square is rat
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["NEIGHBORING", "Norms", "counts", "signed_sums"]
+__all__ = ["NEIGHBORING", "Norms", "bounded_sums", "counts", "signed_sums"]
 
 NEIGHBORING = ("add_remove_one", "replace_one")
 
@@ -42,6 +42,31 @@ def counts(cap: int, rows_per_cell: int, n_keys: int, neighboring: str) -> Norms
     """
     touched = _touched(cap, n_keys, neighboring)
     return Norms(Fraction(rows_per_cell * touched), Fraction(rows_per_cell**2 * touched))
+
+
+def bounded_sums(low: int, high: int, cap: int, rows_per_cell: int, n_keys: int, neighboring: str) -> Norms:
+    """Return the sensitivities of sums of values in [low, high], which holds 0, under a cap.
+
+    A subject's sum in one key lies in m·[low, high]. One subject more or less so moves at most c' keys by
+    mB, B = max(-low, high). Replacing one moves up to t shared keys by mW, W = high - low, and c' - t keys
+    of each by mB; t is at least 2c' - K. L1 is largest where least is shared, because W <= 2B, and L2²
+    where all or the least is. Values of one sign (W = B) so give what counts give, and symmetric bounds
+    (W = 2B) twice both norms.
+
+    Examples
+    --------
+    >>> bounded_sums(0, 120, 4, 1, 5495, "add_remove_one")
+    Norms(l1=Fraction(480, 1), l2_squared=Fraction(57600, 1))
+    """
+    largest, width = max(-low, high), high - low
+    keys, rows = min(cap, n_keys), rows_per_cell
+    if neighboring == "add_remove_one":
+        return Norms(Fraction(keys * rows * largest), Fraction(keys * (rows * largest) ** 2))
+    shared = max(0, 2 * keys - n_keys)
+    alone = 2 * (keys - shared)
+    l1 = shared * width + alone * largest
+    l2_squared = max(keys * width**2, shared * width**2 + alone * largest**2)
+    return Norms(Fraction(rows * l1), Fraction(rows**2 * l2_squared))
 
 
 def signed_sums(bound: int, cap: int, rows_per_cell: int, n_keys: int, neighboring: str) -> Norms:

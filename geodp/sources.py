@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from geodp.queries import Centroid, Count, Mean, Sum
-
 if TYPE_CHECKING:
     import geopandas as gpd
 
@@ -56,15 +54,8 @@ class Tally:
 
     @property
     def keys_looked_at(self) -> int | None:
-        """The cap where keys are sampled; all keys count in weights, in rescaled totals, and for all we know."""
-        from geodp.queries.levels import LevelsCount
-        from geodp.queries.unlisted import Unlisted
-
-        query = self.plan.query
-        sampled = isinstance(query, Centroid | LevelsCount | Mean | Sum | Unlisted) or (
-            isinstance(query, Count) and not query.rescaling
-        )
-        return self.plan.policy.cap if sampled else None
+        """The cap where keys are sampled; all keys count in weights and in rescaled totals."""
+        return None if self.plan.query.takes_all_keys else self.plan.policy.cap
 
     def __call__(self, rows: "Rows", secret: bytes) -> dict[str, Ints]:
         """Bound every subject's contribution and add up."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from geodp.accounting import NOTHING, Charge
 from geodp.blobs import checksum
 from geodp.errors import LedgerError
-from geodp.metric import tidy
+from geodp.exact import tidy
 from geodp.storage import Connection, Storage
 from geodp.terms import FORMAT, Terms
 

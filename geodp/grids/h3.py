@@ -19,7 +19,7 @@ import pandas as pd
 from h3 import H3BaseException
 from numpy.typing import NDArray
 
-from geodp.bounds import Box, wrap
+from geodp.bounds import EARTH_RADIUS_KM, Box, wrap
 from geodp.exact import whole
 from geodp.grids.arcs import Arcs, Rectangle
 from geodp.grids.base import Domain, Grid
@@ -29,7 +29,6 @@ from geodp.grids.outlines import polygons
 
 __all__ = ["H3", "H3Domain", "finest_h3"]
 
-_RADIUS_KM = 6371.0088
 _CHUNK = 1 << 16
 _POLAR = 89.0
 
@@ -237,7 +236,7 @@ def _by_the_poles(resolution: int, box: Box) -> Cells:
 
 
 def _is_polar(resolution: int, box: Box) -> bool:
-    return max(-box.south, box.north) > _POLAR - 4.0 * math.degrees(_edge_km(resolution) / _RADIUS_KM)
+    return max(-box.south, box.north) > _POLAR - 4.0 * math.degrees(_edge_km(resolution) / EARTH_RADIUS_KM)
 
 
 def _meeting(resolution: int, box: Box, near: Cells, known: Cells) -> list[Cells]:
@@ -284,8 +283,8 @@ def _is_thin(strip: Rectangle, resolution: int) -> bool:
     """Tell whether no cell can hide inside, away from the border."""
     west, south, east, north = strip
     widest = 0.0 if south < 0.0 < north else min(abs(south), abs(north))
-    width = np.radians(east - west) * np.cos(np.radians(widest)) * _RADIUS_KM
-    height = np.radians(north - south) * _RADIUS_KM
+    width = np.radians(east - west) * np.cos(np.radians(widest)) * EARTH_RADIUS_KM
+    height = np.radians(north - south) * EARTH_RADIUS_KM
     return bool(min(width, height) < _edge_km(resolution) / 8.0)
 
 
@@ -296,7 +295,7 @@ def _fill(strip: Rectangle, resolution: int) -> Cells:
     # H3 sets memory aside for a square of the strip's degrees, taken at the equator: by the poles, where
     # a strip is short in kilometres, that takes far longer (0.6 ns a cell) than spreading (5 µs a cell).
     cell = float(h3.average_hexagon_area(resolution, "km^2"))
-    square = (math.radians(max(east - west, north - south)) * _RADIUS_KM) ** 2
+    square = (math.radians(max(east - west, north - south)) * EARTH_RADIUS_KM) ** 2
     if square * 6e-10 > Box(west, south, east, north).area_km2 * 5e-6 + 0.01 * cell:
         return _flood((west, south, east, north), resolution)
     shape = h3_arrays.LatLngPoly([(south, west), (south, east), (north, east), (north, west)])
@@ -328,7 +327,7 @@ def _sampled(resolution: int, lines: list[Rectangle]) -> Cells:
     found = [np.empty(0, dtype=np.uint64)]
     for west, south, east, north in lines:
         across = np.radians(east - west) * np.cos(np.radians(south)) if south == north else 0.0
-        length = max(across, np.radians(north - south)) * _RADIUS_KM
+        length = max(across, np.radians(north - south)) * EARTH_RADIUS_KM
         n = 2 + int(4.0 * length / _edge_km(resolution))
         for start in range(0, n, _CHUNK):
             steps = np.arange(start, min(n, start + _CHUNK)) / (n - 1)

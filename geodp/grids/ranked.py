@@ -23,7 +23,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from geodp.bounds import WORLD, Box
+from geodp.bounds import EARTH_RADIUS_KM, WORLD, Box
 from geodp.grids.base import Domain, Grid
 from geodp.grids.digits import Descendants
 from geodp.grids.h3 import (
@@ -42,7 +42,7 @@ from geodp.grids.hierarchy import Hierarchy
 from geodp.grids.lattice import Floats, Ints
 from geodp.grids.ordered import distinct
 from geodp.grids.outlines import polygons
-from geodp.grids.square import _RADIUS_KM, Square, _Axis, _columns, _east, _rows, _west, _westward
+from geodp.grids.square import Square, _Axis, _columns, _east, _rows, _west, _westward
 
 __all__ = ["LISTED", "RankedDomain", "can_rank", "ranked"]
 
@@ -231,7 +231,7 @@ class RankedSquares(RankedDomain):
         """Mean area of the cells on the mean sphere, in square kilometres."""
         (south, north), (west, east) = self._rows.extents(), self._cols.extents()
         rise = np.sum(np.sin(np.radians(north)) - np.sin(np.radians(south)))
-        return float(rise * np.sum(np.radians(east - west)) * _RADIUS_KM**2 / self.n_cells)
+        return float(rise * np.sum(np.radians(east - west)) * EARTH_RADIUS_KM**2 / self.n_cells)
 
     def locate(self, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
         """Return the positions of the points that fall into a cell, and those cells' numbers."""

@@ -16,7 +16,7 @@ import pandas as pd
 import shapely
 from numpy.typing import NDArray
 
-from geodp.bounds import Box
+from geodp.bounds import EARTH_RADIUS_KM, Box
 from geodp.exact import exact_positive
 from geodp.grids.base import Domain, Grid
 from geodp.grids.hierarchy import Hierarchy
@@ -24,7 +24,6 @@ from geodp.grids.lattice import Floats, Ints, Lattice, decimal_places, square_hi
 
 __all__ = ["Square", "SquareDomain"]
 
-_RADIUS_KM = 6371.0088
 _CHUNK = 1 << 16
 _LARGEST = {False: 90, True: 10_000_000}
 _SMALLEST = {False: Fraction(1, 10**7), True: Fraction(1, 10)}
@@ -193,7 +192,7 @@ class SquareDomain(Domain):
         """Mean area of the cells on the mean sphere, in square kilometres."""
         (south, north), (west, east) = self._rows.corners(), self._cols.corners()
         rise = np.sin(np.radians(north)) - np.sin(np.radians(south))
-        return float(rise.mean() * np.radians(east - west).mean() * _RADIUS_KM**2)
+        return float(rise.mean() * np.radians(east - west).mean() * EARTH_RADIUS_KM**2)
 
     def locate(self, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
         """Return the positions of the points that fall into a cell, and those cells' numbers.

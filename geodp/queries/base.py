@@ -181,6 +181,11 @@ class Query(ABC):
         """The column of values that the query reads, if any."""
         return None
 
+    @property
+    def takes_all_keys(self) -> bool:
+        """Whether keys beyond a subject's sample under the cap matter, too."""
+        return True
+
     def default_grid(self) -> "Grid | None":
         """Return the grid where none was given; ``None`` means the finest H3 of at most 10,000 cells."""
         return None

@@ -61,6 +61,11 @@ class Centroid(Query):
     word: ClassVar[str] = "centroid"
     n: int | None = None
 
+    @property
+    def takes_all_keys(self) -> bool:
+        """Only keys of the sample count."""
+        return False
+
     def __post_init__(self) -> None:
         if self.n is not None:
             whole(self.n, "n", 1)

@@ -39,6 +39,11 @@ class Count(Query):
     word: ClassVar[str] = "count"
     rescaling: Rescaling = NO_RESCALING
 
+    @property
+    def takes_all_keys(self) -> bool:
+        """Only keys of the sample count, but for a rescaled total."""
+        return bool(self.rescaling)
+
     def quantities(self, layout: Layout, mechanism: str) -> tuple[Quantity, ...]:
         """Return the counts, and the total that rescaling measures."""
         policy = layout.policy

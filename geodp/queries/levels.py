@@ -39,6 +39,11 @@ class LevelsCount(Query):
     word: ClassVar[str] = "count"
     shares: LevelShares
 
+    @property
+    def takes_all_keys(self) -> bool:
+        """Only keys of the sample count."""
+        return False
+
     def quantities(self, layout: Layout, mechanism: str) -> tuple[Quantity, ...]:
         """Return the cells, then every measured block level."""
         (cells,) = Count().quantities(layout, mechanism)

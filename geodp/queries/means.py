@@ -55,6 +55,11 @@ class Mean(Query):
     low: Fraction = field(init=False, repr=False)
     high: Fraction = field(init=False, repr=False)
 
+    @property
+    def takes_all_keys(self) -> bool:
+        """Only keys of the sample count."""
+        return False
+
     def __post_init__(self) -> None:
         low, high = parse_value_bounds(self.value_bounds)
         for name, value in (("low", low), ("high", high), ("value_bounds", (low, high))):

@@ -15,7 +15,7 @@ from geodp.exact import exact, exact_positive, plain
 from geodp.lattice import add_up, clip_l1, clip_l2, exponent, to_steps, whole_steps
 from geodp.queries.base import Floats, Ints, Layout, Quantity, Query, Rows
 from geodp.queries.count import interval
-from geodp.sensitivity import Norms
+from geodp.sensitivity import Norms, bounded_sums
 from geodp.wording import at_most
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from geodp.plans import Plan
     from geodp.policy import Policy
 
-__all__ = ["Sum", "bounded_sums", "chosen_pairs", "parse_value_bounds"]
+__all__ = ["Sum", "chosen_pairs", "parse_value_bounds"]
 
 # Within these, squares of values and of counts times values are finite doubles.
 _LARGEST, _NARROWEST = Fraction(10**100), Fraction(1, 10**100)
@@ -57,6 +57,11 @@ class Sum(Query):
     clip: Any = None
     low: Fraction = field(init=False, repr=False)
     high: Fraction = field(init=False, repr=False)
+
+    @property
+    def takes_all_keys(self) -> bool:
+        """Only keys of the sample count."""
+        return False
 
     def __post_init__(self) -> None:
         low, high = parse_value_bounds(self.value_bounds)
@@ -157,7 +162,14 @@ class Sum(Query):
         low, high = (
             whole_steps(end, self.j) for end in (min(self.low, Fraction(0)), max(self.high, Fraction(0)))
         )
-        norms = bounded_sums(low, high, layout.policy, layout.n_keys)
+        norms = bounded_sums(
+            low,
+            high,
+            layout.policy.cap,
+            layout.policy.rows_per_cell,
+            layout.n_keys,
+            layout.policy.neighboring,
+        )
         if self.clip is None:
             return norms
         clipped = self._clip_norms(layout)
@@ -174,26 +186,6 @@ class Sum(Query):
         if one_sign and layout.n_keys == 1:
             return Norms(bound, bound**2)
         return Norms(2 * bound, (2 if one_sign else 4) * bound**2)
-
-
-def bounded_sums(low: int, high: int, policy: "Policy", n_keys: int) -> Norms:
-    """Return the sensitivities of sums of values in [low, high], which holds 0, under a cap.
-
-    A subject's sum in one key lies in m·[low, high]. One subject more or less so moves at most c' keys by
-    mB, B = max(-low, high). Replacing one moves up to t shared keys by mW, W = high - low, and c' - t keys
-    of each by mB; t is at least 2c' - K. L1 is largest where least is shared, because W <= 2B, and L2²
-    where all or the least is. Values of one sign (W = B) so give what counts give, and symmetric bounds
-    (W = 2B) twice both norms.
-    """
-    largest, width = max(-low, high), high - low
-    keys, rows = min(policy.cap, n_keys), policy.rows_per_cell
-    if policy.neighboring == "add_remove_one":
-        return Norms(Fraction(keys * rows * largest), Fraction(keys * (rows * largest) ** 2))
-    shared = max(0, 2 * keys - n_keys)
-    alone = 2 * (keys - shared)
-    l1 = shared * width + alone * largest
-    l2_squared = max(keys * width**2, shared * width**2 + alone * largest**2)
-    return Norms(Fraction(rows * l1), Fraction(rows**2 * l2_squared))
 
 
 def parse_value_bounds(value_bounds: object) -> tuple[Fraction, Fraction]:

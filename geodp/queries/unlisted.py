@@ -39,6 +39,11 @@ class Unlisted(Query):
 
     word: ClassVar[str] = "count"
 
+    @property
+    def takes_all_keys(self) -> bool:
+        """Only keys of the sample count."""
+        return False
+
     @abstractmethod
     def threshold(self, plan: "Plan") -> int:
         """Return the least noisy count that is released, at least 1."""

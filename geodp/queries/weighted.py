@@ -131,8 +131,8 @@ class WeightedCount(Query):
         touched = min(twice * policy.cap, n_keys)
         if mechanism == "laplace":
             return Norms(Fraction(_STEPS * m * touched), Fraction((_STEPS * m) ** 2 * touched))
-        l1 = twice * m * (isqrt(_STEPS**2 * min(policy.cap, n_keys) * n_keys) + 1)
-        return Norms(Fraction(l1), Fraction((_STEPS * m) ** 2 * touched))
+        l1 = min(twice * isqrt(_STEPS**2 * min(policy.cap, n_keys) * n_keys), _STEPS * n_keys)
+        return Norms(Fraction(m * l1), Fraction((_STEPS * m) ** 2 * touched))
 
 
 def weights(n_keys_of_subject: Ints, cap: int, mechanism: str) -> Ints:

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from geodp.accounting import Charge
 from geodp.errors import BudgetExceeded, IncompleteRelease, LedgerError
+from geodp.exact import tidy
 from geodp.ledger import Ledger
-from geodp.metric import GUARANTEE, metric_terms, tidy, worst_per_km
+from geodp.metric import GUARANTEE, metric_terms, worst_per_km
 
 TENTH = Charge(Fraction(1, 10))
 POINTS = {"lon": np.array([-9.14, math.nan, 179.9]), "lat": np.array([38.7, math.nan, -16.0])}

@@ -2,7 +2,6 @@
 
 import itertools
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,8 +9,7 @@ import pytest
 
 import geodp
 from geodp import testing
-from geodp.queries.sums import bounded_sums
-from geodp.sensitivity import counts
+from geodp.sensitivity import bounded_sums, counts
 
 NYC = (-74.3, 40.4, -73.6, 41.0)
 WHERE = {"subject": "rider", "cap": 3, "bounds": NYC, "grid": "h3:5"}
@@ -36,16 +34,14 @@ def largest(low, high, cap, n_keys, neighboring):
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-1, 0), (-5, 5), (-1, 10), (-7, 10), (-9, 2)])
 def test_bounds_of_sums_are_the_largest_over_all_pairs(low, high, neighboring):
     for cap, n_keys in itertools.product(range(1, 5), range(1, 5)):
-        who = SimpleNamespace(cap=cap, rows_per_cell=1, neighboring=neighboring)
-        found = bounded_sums(low, high, who, n_keys)
+        found = bounded_sums(low, high, cap, 1, n_keys, neighboring)
         assert (found.l1, found.l2_squared) == largest(low, high, cap, n_keys, neighboring)
 
 
 @pytest.mark.parametrize("neighboring", ["add_remove_one", "replace_one"])
 def test_sums_of_ones_have_the_bounds_of_counts(neighboring):
     for cap, rows, n_keys in itertools.product(range(1, 9), (1, 3), (1, 5, 9, 100)):
-        who = SimpleNamespace(cap=cap, rows_per_cell=rows, neighboring=neighboring)
-        assert bounded_sums(0, 1, who, n_keys) == counts(cap, rows, n_keys, neighboring)
+        assert bounded_sums(0, 1, cap, rows, n_keys, neighboring) == counts(cap, rows, n_keys, neighboring)
 
 
 def test_values_of_ten_to_twenty_move_by_twenty():
