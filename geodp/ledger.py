@@ -750,11 +750,11 @@ def _spellings(held: str) -> tuple[str, ...]:
 
 def _check_price(charge: Charge, record: Mapping[str, Any]) -> None:
     """Refuse a release whose noise costs more than it is charged, before it is drawn."""
-    from geodp.reconcile import cost_problem
+    from geodp.reconcile import price_problem
 
     if not isinstance(charge, Charge):
         raise TypeError(f"charge must be a Charge, got {type(charge).__name__}.")
-    problem = cost_problem(charge, record.get("measurements", ()))
+    problem = price_problem(charge, record)
     if problem is not None:
         raise LedgerError(f"this release {problem}. Nothing was released or spent.")
 

@@ -387,7 +387,11 @@ def _coarser(plan: "Plan", share: float) -> str:
     fits = None if policy.bounds is None or limit < 1 else policy.grid.fitting(policy.bounds, limit)
     if fits is None or fits == policy.grid:
         return " A larger eps or a smaller cap helps."
-    return f' grid="{shown(fits.name, 60)}" would not be (about {fits.estimate(policy.bounds):,} cells).'
+    return f' grid="{shown(fits.name, 60)}" would not be ({_so_many(fits.estimate(policy.bounds))}).'
+
+
+def _so_many(n_cells: int) -> str:
+    return "one cell" if n_cells == 1 else f"about {n_cells:,} cells"
 
 
 def _continued(label: str, texts: Iterable[str]) -> list[Row]:

@@ -5,6 +5,7 @@ code that set the price. What is noted per kilometre has no price: there the ter
 """
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from geodp.terms import Terms
 if TYPE_CHECKING:
     from geodp.ledger import Stored
 
-__all__ = ["cost_problem", "label_of", "verify_frame", "verify_ledger"]
+__all__ = ["cost_problem", "label_of", "price_problem", "verify_frame", "verify_ledger"]
 
 Problem = tuple[int | None, str | None, str]
 
@@ -93,6 +94,31 @@ def cost_problem(charge: Charge, measurements: Iterable[Mapping[str, Any]]) -> s
     return _delta_problem(charge, charge.eps - eps, mu_squared)
 
 
+def price_problem(charge: Charge, record: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the price of a recorded release, the choice of its rows included."""
+    measurements: list[Mapping[str, Any]] = record.get("measurements") or []
+    problem = cost_problem(charge, measurements)
+    if problem is not None or record.get("cells") != "select":
+        return problem
+    return _selection_problem(charge, record, measurements[0])
+
+
+def _selection_problem(charge: Charge, record: Mapping[str, Any], count: Mapping[str, Any]) -> str | None:
+    """Recompute the probability that a key which one subject alone is in passes the threshold.
+
+    1 - (1 - P(m + X >= T))^c' over the c' keys of the subject, m rows in each; PRIVACY.md has the proof.
+    """
+    from geodp.mechanisms.laws import law_of
+
+    law = law_of(count["mechanism"], float(count["scale"]))
+    keys, reach = min(record["cap"], count["size"]), record["threshold"] - record["rows_per_cell"]
+    one = float(law.sf(reach - 1))
+    costs = -math.expm1(keys * math.log1p(-one)) if one < 1 else 1.0
+    if Fraction(costs) > charge.delta_select * SLACK:
+        return f"was charged delta {amount(charge.delta_select)} for its choice of cells, costs {costs:.6g}"
+    return None
+
+
 def _delta_problem(charge: Charge, eps: Fraction, mu_squared: Fraction) -> str | None:
     from geodp.mechanisms.calibration import gaussian_delta
 
@@ -152,7 +178,7 @@ def _debit_problems(cost: Mapping[str, Any], record: Mapping[str, Any]) -> Itera
     charge, said = Charge.from_dict(cost), record.get("charge")
     if said is not None and Charge.from_dict(said) != charge:
         yield "the record states another charge than was debited"
-    problem = _priced(charge, record.get("measurements"))
+    problem = _priced(charge, record)
     if problem:
         yield problem
 
@@ -170,11 +196,11 @@ def _note_problems(cost: Mapping[str, Any], record: Mapping[str, Any]) -> Iterat
         yield "the record states another eps_per_km than was noted"
 
 
-def _priced(charge: Charge, measurements: Any) -> str | None:
-    if not measurements:
+def _priced(charge: Charge, record: Mapping[str, Any]) -> str | None:
+    if not record.get("measurements"):
         return "the record lists no measurements, so its cost cannot be recomputed"
     try:
-        return cost_problem(charge, measurements)
+        return price_problem(charge, record)
     except _UNREADABLE:
         return "the record's measurements cannot be read"
 

@@ -4,7 +4,7 @@
 cells             contribution    strategy        estimator                             rescale  together
 ================  ==============  ==============  ====================================  =======  ========
 ``"all"``         ``"sample"``    ``"flat"``      any                                   yes      yes
-``"all"``         ``"sample"``    ``"levels"``    ``"pyramid"``                         no       no
+``"all"``         ``"sample"``    ``"levels"``    ``"pyramid"``                         no       a Plan
 ``"all"``         ``"weighted"``  ``"flat"``      any; the mechanism is fixed by delta  yes      yes
 ``"sparse"``      ``"sample"``    ``"flat"``      its own (the default), ``"clamp"``    no       no
 ``"select"``      ``"sample"``    ``"flat"``      none: ``count`` is ``noisy_count``    no       no

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import geodp
 from geodp.accounting import NOTHING, Charge, ceiling, split
-from geodp.errors import IncompleteRelease, NotARelease
+from geodp.errors import IncompleteRelease, LedgerError, NotARelease
 from geodp.ledger import Ledger
 from geodp.mechanisms.calibration import rho_of, scale_for, sigma_for, sigma_for_rho
-from geodp.reconcile import cost_problem
+from geodp.reconcile import cost_problem, price_problem
 
 COLUMNS = {"count": np.array([3, 0, 5]), "lower": np.array([1.5, math.nan, 0.0])}
 
@@ -100,6 +101,41 @@ def test_a_gaussian_paid_in_eps_or_rho_alone_is_found():
     assert "rho" in cost_problem(Charge(charge.eps, charge.delta, charge.rho / 2), measurements)
     select = Charge(charge.eps, charge.delta, charge.rho, charge.delta / 2)
     assert "delta" in cost_problem(select, measurements)  # selection's half cannot pay for the noise
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove_one", "replace_one"])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("cap", [1, 4, 16])
+def test_the_choice_of_cells_has_a_price_of_its_own(cap, rows, mechanism, neighboring):
+    plan = geodp.plan(
+        1,
+        1e-6,
+        subject="rider",
+        cap=cap,
+        rows_per_cell=rows,
+        bounds=(-74.3, 40.4, -73.6, 41.0),
+        grid="h3:8",
+        cells="select",
+        mechanism=mechanism,
+        neighboring=neighboring,
+    )
+    record = plan.to_dict()
+    assert price_problem(plan.charge, record) is None
+    lower = record | {"threshold": record["threshold"] - 1}
+    assert "choice of cells" in price_problem(plan.charge, lower)
+    assert "choice of cells" in price_problem(Charge(1, plan.delta, plan.charge.rho, 0), record)
+
+
+def test_a_ledger_refuses_a_selection_below_its_price(tmp_path):
+    plan = geodp.plan(
+        1, 1e-6, subject="rider", cap=4, bounds=(-74.3, 40.4, -73.6, 41.0), grid="h3:8", cells="select"
+    )
+    held = Ledger(tmp_path / "city.ledger", eps=3, delta=1e-5, unit="rider")
+    cheap = plan.to_dict() | {"threshold": 12}
+    with pytest.raises(LedgerError, match="choice of cells"):
+        held.debit("tonight", plan.key, plan.charge, cheap)
+    assert held.spent()["eps"] == 0
 
 
 # --- the ledger itself -------------------------------------------------------------------------------
