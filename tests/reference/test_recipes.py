@@ -71,7 +71,7 @@ def test_lonboard(heat, run):
 
 
 def test_lonboard_146_rows_without_a_place_are_left_out_before_they_are_drawn():
-    """A point that could not be moved has no geometry; whatever a version of lonboard does with such rows, none get there."""
+    """A point that could not be moved has no geometry; such rows never reach lonboard."""
     pytest.importorskip("lonboard", reason="needs the extra recipes")
     from lonboard import ScatterplotLayer
 
