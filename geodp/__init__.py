@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from geodp.grids.zones import Zones
     from geodp.ledger import Ledger, require_ledger
     from geodp.locations import expected_displacement_m, perturb, radius_quantile_m
+    from geodp.maps.contrasts import compare_maps
+    from geodp.maps.exploring import explore
+    from geodp.maps.plotting import plot
     from geodp.maps.rules import readable
     from geodp.mechanisms import choose_mechanism
     from geodp.pivoting import pivot
@@ -81,11 +84,13 @@ __all__ = [
     "centroid",
     "choose_cap",
     "choose_mechanism",
+    "compare_maps",
     "compare_plans",
     "compose",
     "delta_for",
     "expected_displacement_m",
     "explain",
+    "explore",
     "heatmap",
     "mean",
     "mechanisms",
@@ -93,6 +98,7 @@ __all__ = [
     "pivot",
     "plan",
     "plan_together",
+    "plot",
     "radius_quantile_m",
     "readable",
     "record",
@@ -142,6 +148,9 @@ _HOME = {
     "expected_displacement_m": "geodp.locations",
     "perturb": "geodp.locations",
     "radius_quantile_m": "geodp.locations",
+    "compare_maps": "geodp.maps.contrasts",
+    "explore": "geodp.maps.exploring",
+    "plot": "geodp.maps.plotting",
     "readable": "geodp.maps.rules",
     "choose_mechanism": "geodp.mechanisms",
     "pivot": "geodp.pivoting",

@@ -22,8 +22,6 @@ from geodp.testing import NOT_PRIVATE, OS_ENTROPY
 
 __all__ = ["FORMATS", "check_output", "replaced", "write"]
 
-_LEADING = ("count", "weighted_count", "sum", "mean", "noisy_count")
-
 
 def write(frame: gpd.GeoDataFrame, path: str | os.PathLike[str]) -> Path:
     """Write a release in the format of the extension, whole or not at all; see :data:`FORMATS`.
@@ -128,20 +126,9 @@ def _csv(frame: gpd.GeoDataFrame, path: Path, facts: Mapping[str, Any]) -> None:
 
 
 def _png(frame: gpd.GeoDataFrame, path: Path, facts: Mapping[str, Any]) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from geodp.maps.plotting import figure_of
 
-    if frame.index.nlevels > 1:
-        raise ValueError(f"{path.name}: one picture shows one map, and this release has several slots.")
-    drawn = Figure(figsize=(9, 7), layout="constrained")
-    FigureCanvasAgg(drawn)
-    axes = drawn.add_subplot()
-    column = next((name for name in _LEADING if name in frame), None)
-    frame.plot(column, ax=axes, legend=column is not None)
-    axes.set(title=facts["guarantee"], xlabel="longitude", ylabel="latitude")
-    if facts["noise"] != OS_ENTROPY:
-        drawn.suptitle(NOT_PRIVATE, color="firebrick")
-    drawn.savefig(path, dpi=150, metadata={"Description": _json(facts)})
+    figure_of(frame).savefig(path, dpi=150, metadata={"Description": _json(facts)})
 
 
 # What can be written, by extension.

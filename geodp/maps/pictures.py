@@ -3,7 +3,7 @@
 Whoever draws (matplotlib, folium, a web page) takes a :class:`Picture`, so that all of them show the same.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,8 @@ __all__ = ["Picture", "picture"]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+_PERCENT = (5.0, 10.0, 20.0, 50.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,16 @@ class Picture:
         """Class of each row, -1 where it cannot be told."""
         return np.where(self.told, self.scale.classes(self.values), -1)
 
+    def only(self, keep: Bools) -> "Picture":
+        """Return the picture of some rows, in the same colours and words."""
+        return replace(
+            self,
+            rows=self.rows.part(keep),
+            values=self.values[keep],
+            told=self.told[keep],
+            edge=self.edge[keep],
+        )
+
 
 def picture(
     frame: pd.DataFrame,
@@ -120,7 +132,7 @@ def picture(
     name = drawn_column(frame, facts, column)
     seen = _told(rows, rule, level, name)
     values, unit = _errors(rows) if error else (_values(rows, name), "")
-    scale = _scale(rows, name, values[seen], error)
+    scale = _scale(rows, name, values, seen, error)
     least = None if facts["query"] == "perturb" else least_told(rows, seen, rule=rule, level=level)
     return Picture(
         rows=rows,
@@ -183,21 +195,27 @@ def _error_heading(rows: Held) -> str:
     return f"{what}; {words.heading(rows.facts)}"
 
 
-def _scale(rows: Held, name: str | None, values: Floats, error: bool) -> Scale:
-    facts = rows.facts
+def _scale(rows: Held, name: str | None, values: Floats, seen: Bools, error: bool) -> Scale:
+    facts, values = rows.facts, values[seen]
     if name is None and not error:
         return Scale()
     if error:
-        return scale_of(values)
+        return _error_scale(facts["query"], values)
     found = measured(facts)
     whole = bool(pd.api.types.is_integer_dtype(rows.frame[name].dtype))
     if facts["query"] == "mean" and name in ("mean", "lower", "upper"):
-        half = (rows.frame["upper"] - rows.frame["lower"]).to_numpy(dtype=np.float64)
-        narrow = half[np.isfinite(half)]
-        return scale_of(values, float(np.median(narrow)) / 4 if len(narrow) else 0.0, even=True)
+        half = (rows.frame["upper"] - rows.frame["lower"]).to_numpy(dtype=np.float64)[seen] / 2
+        return scale_of(values, float(np.median(half)) / 2 if len(half) else 0.0, even=True)
     if found is None or name == "error_m" or (facts["query"] == "mean" and name == "noisy_sum"):
         return scale_of(values)
     return scale_of(values, found.halfwidth(), diverging=found.sign == 0, whole=whole)
+
+
+def _error_scale(query: str, values: Floats) -> Scale:
+    """Cut errors in percent always alike, others where they differ by more than a tenth."""
+    if query not in ("mean", "centroid"):
+        return Scale(_PERCENT)
+    return scale_of(values, float(np.median(values)) / 10 if len(values) else 0.0)
 
 
 def _labels(rows: Held, name: str | None, scale: Scale, values: Floats, unit: str) -> list[str]:

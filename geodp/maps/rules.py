@@ -21,7 +21,16 @@ from geodp.mechanisms.laws import Law
 from geodp.policy import one_of
 from geodp.seals import law_of_measurement
 
-__all__ = ["RULES", "Measured", "least_told", "measured", "parse_level", "readable", "told"]
+__all__ = [
+    "RULES",
+    "Measured",
+    "benjamini_hochberg",
+    "least_told",
+    "measured",
+    "parse_level",
+    "readable",
+    "told",
+]
 
 RULES = ("simultaneous", "fdr")
 
@@ -100,7 +109,7 @@ def told(rows: Held, *, rule: str = "simultaneous", level: object = 0.95, column
                 'rule="fdr" compares all cells of the release, and these are some of its rows. Mark first, then '
                 'choose: heat[geodp.readable(heat, rule="fdr")].'
             )
-        passed = _benjamini_hochberg(found.log_p(values), found.size, 1 - target)
+        passed = benjamini_hochberg(found.log_p(values), found.size, 1 - target)
     if facts["query"] == "mean" and column in (None, "mean", "lower", "upper"):
         passed = passed & _narrow(rows)
     return passed
@@ -210,7 +219,7 @@ def _narrow(rows: Held) -> Bools:
     return out
 
 
-def _benjamini_hochberg(log_p: Floats, size: int, share: Fraction) -> Bools:
+def benjamini_hochberg(log_p: Floats, size: int, share: Fraction) -> Bools:
     """Return which hypotheses are rejected at a false discovery rate; those not listed count as not rejected.
 
     Cells below a public threshold are not listed: then the critical values are cut at the threshold's own

@@ -1,0 +1,203 @@
+"""``geodp.compare_maps``: two releases on one scale, and where they differ by more than their noise."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from geodp.maps import drawing, words
+from geodp.maps.differences import Change, change, check_comparable
+from geodp.maps.held import Held
+from geodp.maps.pictures import Picture, picture
+from geodp.maps.plotting import Plate, needs, new_figure, settle
+from geodp.maps.rules import measured
+from geodp.maps.scales import Scale, scale_of
+from geodp.maps.slotted import Slot, asks_for_one, slots_of
+from geodp.wording import figure as said
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["compare_maps"]
+
+_PANEL = 4.3
+_BELOW = 2.9
+
+
+def compare_maps(
+    a: pd.DataFrame,
+    b: pd.DataFrame,
+    *,
+    names: tuple[str, str] = ("a", "b"),
+    slot: Any = None,
+    rule: str = "simultaneous",
+    level: object = 0.95,
+    cmap: Any = None,
+    title: str | None = None,
+) -> "Figure":
+    """Draw two releases on one colour scale, and beside them where they differ by more than their noise.
+
+    Parameters
+    ----------
+    a, b : GeoDataFrame
+        Releases of counts, sums or means over the same cells, each with noise of its own: two nights, say. Their
+        eps and mechanisms may differ; subject's column, cap, grid, bounds and the like may not.
+    names : tuple of str, default ("a", "b")
+        What the maps are called.
+    slot : level, tuple of levels, or mapping, optional
+        One slot of releases with ``by``, as in :func:`geodp.plot`; required there.
+    rule : {"simultaneous", "fdr"}
+        Which differences are told from none: with probability ``level`` no unchanged cell is coloured, or at most
+        ``1 - level`` of the coloured cells are unchanged, on average.
+    level : float, default 0.95
+        Of the rule.
+    cmap : str or Colormap, optional
+        Colours of the two maps; the difference has blue for less and red for more.
+    title : str, optional
+        Above all three.
+
+    Returns
+    -------
+    Figure
+        With three axes: ``a``, ``b``, and ``b`` less ``a``.
+
+    Raises
+    ------
+    NotARelease
+        A frame is no release, or no longer one.
+    ImportError
+        matplotlib is not installed.
+    TypeError, ValueError
+        No outlines, a bad rule, or releases that do not measure the same.
+
+    Notes
+    -----
+    The difference is taken between the measurements (``noisy_count``), not between the maps' own numbers, which are
+    biased cell by cell; it costs no budget. It says how the released people changed, within the cap; where both maps
+    are grey, a difference may still be told, and the other way round.
+
+    Examples
+    --------
+    >>> import geodp
+    >>> points = gpd.GeoDataFrame({"who": ["a"]}, geometry=gpd.points_from_xy([0.1], [0.5]), crs=4326)
+    >>> view = points.dp(subject="who", cap=1, bounds=(0, 0, 1, 1), grid="square:0.5")
+    >>> before, after = view.heatmap(1), view.heatmap(1)
+    >>> [ax.get_title(loc="left") for ax in compare_maps(before, after, names=("mon", "tue")).axes]
+    ['mon', 'tue', 'tue less mon']
+    """
+    needs("matplotlib")
+    pictures = [picture(frame, rule=rule, level=level) for frame in (a, b)]
+    check_comparable(pictures[0].rows, pictures[1].rows)
+    parts = [_one_slot(shows.rows, slot) for shows in pictures]
+    first, second = (
+        shows.only(part.rows) for shows, part in zip(_on_one_scale(*pictures), parts, strict=True)
+    )
+    third = _contrast(first, second, names, rule, level)
+    plates = [Plate.of(first, cmap, beside=[second]), Plate.of(second, cmap, beside=[first])]
+    plates.append(Plate.of(third, beside=[first, second]))
+    return _drawn(plates, (*names, f"{names[1]} less {names[0]}"), title or _title(first, parts[0]))
+
+
+def _one_slot(rows: Held, slot: Any) -> Slot:
+    parts = slots_of(rows, slot)
+    if not asks_for_one(rows, slot):
+        raise ValueError(f"these releases have slots; compare one of them, slot={parts[0].value!r}.")
+    return parts[0]
+
+
+def _title(shows: Picture, part: Slot) -> str:
+    return f"{shows.title}, {part.name}" if part.name else shows.title
+
+
+def _on_one_scale(a: Picture, b: Picture) -> tuple[Picture, Picture]:
+    values = np.concatenate([a.values[a.told], b.values[b.told]])
+    even = a.rows.facts["query"] == "mean"
+    noises = [found.halfwidth() for found in map(measured, (a.rows.facts, b.rows.facts)) if found is not None]
+    width = 0.0 if even else max(noises)
+    scale = scale_of(values, width, diverging=a.scale.diverging, whole=a.scale.whole, even=even)
+    labels = tuple(words.class_labels(scale, values))
+    return replace(a, scale=scale, labels=labels), replace(b, scale=scale, labels=labels)
+
+
+def _contrast(a: Picture, b: Picture, names: tuple[str, str], rule: str, level: object) -> Picture:
+    """Return the difference as a picture of its own."""
+    found = change(a.rows, b.rows, rule=rule, level=level)
+    frame = _geometry_of(a.rows.frame, b.rows.frame, found.index)
+    scale = _scale(a, found)
+    facts = a.rows.facts
+    return Picture(
+        rows=Held(frame, facts, a.rows.whole and b.rows.whole),
+        column=None,
+        values=found.values,
+        told=found.told,
+        edge=frame["edge"].to_numpy(dtype=bool)
+        if "edge" in frame.columns
+        else np.zeros(len(frame), dtype=bool),
+        scale=scale,
+        unit="",
+        title=f"{names[1]} less {names[0]}",
+        heading=_heading(facts["query"], names),
+        lines=tuple(_lines(facts, found, rule, level)),
+        labels=tuple(words.class_labels(scale, found.values[found.told])),
+        untold="cannot be told from no difference",
+        stamp=a.stamp or b.stamp,
+    )
+
+
+def _scale(a: Picture, found: Change) -> Scale:
+    one = measured(a.rows.facts)
+    width = 0.0 if found.bar is None or one is None else found.bar / 2
+    whole = a.rows.facts["query"] == "count"
+    return scale_of(found.values[found.told], width, diverging=True, whole=whole)
+
+
+def _heading(query: str, names: tuple[str, str]) -> str:
+    what = "means" if query == "mean" else "measurements"
+    return f"difference of the {what}: {names[1]} less {names[0]}"
+
+
+def _lines(facts: Any, found: Change, rule: str, level: object) -> list[str]:
+    percent = said(100 * float(level))  # type: ignore[arg-type]
+    lines = []
+    if rule == "fdr":
+        share = said(round(100 * (1 - float(level)), 9))  # type: ignore[arg-type]
+        lines.append(f"coloured: at most {share} % of the coloured are unchanged, on average")
+    elif found.bar is None:
+        lines.append(f"coloured: intervals that all hold at once ({percent} %) do not meet")
+    else:
+        lines.append(
+            f"coloured: {said(found.bar)} or more either way, told from none in all cells at once ({percent} %)"
+        )
+    if not found.known:
+        lines.append("a cell in one map alone differs by at least what its colour says")
+    return lines
+
+
+def _geometry_of(a: pd.DataFrame, b: pd.DataFrame, index: pd.Index) -> pd.DataFrame:
+    """Return outlines (and border) of rows of either frame."""
+    names = [name for name in ("edge",) if name in a.columns]
+    kept: list[Any] = []
+    for frame in (a, b):
+        if not isinstance(frame, gpd.GeoDataFrame):
+            return a.loc[index, names]
+        shapes = frame.geometry if frame.crs is None else frame.geometry.to_crs(4326)
+        kept.append(gpd.GeoDataFrame(frame[names], geometry=shapes))
+    more = kept[1][~kept[1].index.isin(a.index)]
+    both: pd.DataFrame = pd.concat([kept[0], more]) if len(more) else kept[0]
+    return both.loc[index]
+
+
+def _drawn(plates: list[Plate], names: tuple[str, ...], title: str) -> "Figure":
+    wide, high = plates[0].size(1, False)
+    figure = new_figure((3 * _PANEL, _PANEL * high / wide + _BELOW), returned=True)
+    axes: NDArray[np.object_] = figure.subplots(1, 3, squeeze=False)[0]
+    for ax, plate, name in zip(axes, plates, names, strict=True):
+        part = Slot("", None, np.ones(len(plate.shapes), dtype=bool))
+        plate.draw(ax, part, name)
+        plate.explain(ax, loc="upper left", bbox_to_anchor=(0.0, -0.1))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=drawing.INK)
+    settle(figure)
+    return figure
