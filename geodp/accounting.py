@@ -30,6 +30,7 @@ from geodp.exact import (
     tidy,
     whole,
 )
+from geodp.wording import brief
 
 __all__ = [
     "ACCOUNTANTS",
@@ -289,7 +290,7 @@ def ceiling(eps: object, delta: object = 0, accountant: str = "both", selection:
     total, loss = exact_positive(eps, "eps"), exact_delta(delta)
     share = exact_delta(selection, "selection")
     if accountant not in ACCOUNTANTS:
-        raise ValueError(f"accountant must be 'both', 'basic' or 'zcdp', got {accountant!r}.")
+        raise ValueError(f"accountant must be 'both', 'basic' or 'zcdp', got {brief(accountant)}.")
     if accountant == "zcdp" and loss == 0:
         raise ValueError("accountant='zcdp' needs a delta above 0; with delta 0 use 'both' or 'basic'.")
     if accountant == "basic" or loss == 0:

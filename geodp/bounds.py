@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from geodp.exact import exact
+from geodp.wording import brief
 
 __all__ = ["EARTH_RADIUS_KM", "WORLD", "Box", "clamp", "unwrap", "wrap"]
 
@@ -72,10 +73,10 @@ class Box:
         south, north = numbers[1], numbers[3]
         if not -90 <= south <= 90 or not -90 <= north <= 90:
             raise ValueError(
-                f"bounds={bounds!r} has latitudes outside -90 to 90. The order is west, south, east, north."
+                f"bounds={brief(bounds)} has latitudes outside -90 to 90. The order is west, south, east, north."
             )
         if south > north:
-            raise ValueError(f"bounds={bounds!r} has south above north; type {_FOUR}.")
+            raise ValueError(f"bounds={brief(bounds)} has south above north; type {_FOUR}.")
         west, east = _longitudes(numbers[0], numbers[2], bounds)
         return cls(west, float(south), east, float(north))
 
@@ -252,10 +253,12 @@ def _tenths(degrees: Fraction) -> str:
 
 def _longitudes(west: Fraction, east: Fraction, bounds: object) -> tuple[float, float]:
     if not -360 <= west <= 360 or not -360 <= east <= 540:
-        raise ValueError(f"bounds={bounds!r} has longitudes out of range; type {_FOUR}.")
+        raise ValueError(f"bounds={brief(bounds)} has longitudes out of range; type {_FOUR}.")
     width = east - west if east >= west else (east - west) % 360
     if width > 360:
-        raise ValueError(f"bounds={bounds!r} is wider than 360 degrees; the whole circle is -180 to 180.")
+        raise ValueError(
+            f"bounds={brief(bounds)} is wider than 360 degrees; the whole circle is -180 to 180."
+        )
     if width == 360:
         return -180.0, 180.0
     start = (west + 180) % 360 - 180

@@ -609,4 +609,4 @@ def plan(
         return_geometry=return_geometry,
         rescale=rescale,
     )
-    return make_plan(policy, eps, delta, query or Count(), by, ways)
+    return make_plan(policy, eps, delta, Count() if query is None else query, by, ways)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_plans"]
 
+_MOST = 10_000
 _DTYPES = {
     "eps": "float64",
     "delta": "float64",
@@ -114,7 +115,7 @@ def compare_plans(
     ways = Ways(mechanism=mechanism, criterion=criterion, estimator=estimator)
     rows, problems = [], []
     said: dict[tuple[str, type[GeoDPWarning]], None] = {}
-    for one_eps, one_delta, one_cap, one_grid in itertools.product(*map(_several, (eps, delta, cap, grid))):
+    for one_eps, one_delta, one_cap, one_grid in _combined(eps, delta, cap, grid):
         row: dict[str, Any] = {"cap": one_cap, "grid": _name(one_grid), "mechanism": "", "problem": ""}
         row |= {"eps": _asked(one_eps, "eps"), "delta": _asked(one_delta, "delta")}
         try:
@@ -131,7 +132,8 @@ def compare_plans(
                     outside=outside,
                     grid=one_grid,
                 )
-                plan = make_plan(policy, one_eps, one_delta, query or Count(), by, ways)
+                asked = Count() if query is None else query
+                plan = make_plan(policy, one_eps, one_delta, asked, by, ways)
             said |= {
                 (str(w.message), w.category): None for w in caught if issubclass(w.category, GeoDPWarning)
             }
@@ -147,15 +149,24 @@ def compare_plans(
     return pd.DataFrame(rows, columns=list(_DTYPES)).astype(_DTYPES)
 
 
+def _combined(*asked: Any) -> Iterable[tuple[Any, ...]]:
+    several = [_several(value) for value in asked]
+    size = math.prod(len(values) for values in several)
+    if size > _MOST:
+        raise ValueError(f"that would be {size:,} plans; compare at most {_MOST:,} at once.")
+    return itertools.product(*several)
+
+
 def _several(value: Any) -> list[Any]:
     """Return the values to combine: those of a list, range or array, or the one value."""
     single = value is None or isinstance(value, str | bytes) or not isinstance(value, Iterable)
     if single:
         return [value]
-    values = value.tolist() if hasattr(value, "tolist") else list(value)
+    values = value.tolist() if hasattr(value, "tolist") else value
+    values = list(itertools.islice(values, _MOST + 1)) if isinstance(values, Iterable) else [values]
     if not values:
         raise ValueError("a list of values to compare is empty.")
-    return list(values)
+    return values
 
 
 def _asked(value: Any, name: str) -> float:

@@ -17,6 +17,7 @@ import pandas as pd
 
 from geodp.accounting import NOTHING, Charge, amount, up
 from geodp.exact import ceil_double, exact_delta, floor_double, sqrt_up
+from geodp.wording import brief
 
 __all__ = ["Costed", "Measured", "compose"]
 
@@ -83,10 +84,14 @@ def compose(releases: Iterable["Costed | Charge"], delta: object) -> pd.DataFram
     >>> table["eps"].round(3).to_dict()["zcdp"]
     1.472
     """
-    items = list(releases)
+    if not isinstance(releases, Iterable):
+        raise TypeError(f"compose takes a list of plans and charges, got {type(releases).__name__}.")
+    items, charges = [], []
+    for item in releases:  # one by one: a range of a trillion numbers is refused at the first
+        charges.append(_charge(item))
+        items.append(item)
     if not items:
         raise ValueError("compose needs at least one plan or charge.")
-    charges = [_charge(item) for item in items]
     target = _target(delta)
     total = reduce(add, charges, NOTHING)
     parts: Counter[Part] = Counter(part for item in items for part in _parts(item))
@@ -98,7 +103,9 @@ def compose(releases: Iterable["Costed | Charge"], delta: object) -> pd.DataFram
 def _target(delta: object) -> Fraction:
     target = exact_delta(delta)
     if target >= Fraction(1, 1000):
-        raise ValueError(f"delta must be below 1e-3, got {delta!r}; the order is compose(releases, delta).")
+        raise ValueError(
+            f"delta must be below 1e-3, got {brief(delta)}; the order is compose(releases, delta)."
+        )
     return target
 
 

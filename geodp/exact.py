@@ -10,8 +10,11 @@ import math
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Rational
+from typing import Any
 
 import numpy as np
+
+from geodp.wording import brief
 
 __all__ = [
     "ceil_double",
@@ -29,6 +32,8 @@ __all__ = [
 # No double and no sensible decimal lies outside; without a limit "1e-999999999" would fill the memory.
 _MAX_EXPONENT = 400
 _MAX_DIGITS = 1000
+_REACH = 10**_MAX_EXPONENT
+_MAX_BITS = 20_000  # of the numerator or the denominator; what is typed as a decimal or a/b stays far below
 # Typed amounts have denominators far below this.
 _LONGEST = 10**100
 
@@ -64,13 +69,13 @@ def exact(value: object, name: str) -> Fraction:
         return _decimal(value, name)
     if isinstance(value, Rational):
         # numpy integers are rationals too; their parts must become Python's, which never overflow.
-        return Fraction(int(value.numerator), int(value.denominator))
+        return _within(Fraction(int(value.numerator), int(value.denominator)), name)
     if isinstance(value, float):
         _finite(float(value), name)
         return Fraction(repr(float(value)))
     if isinstance(value, np.floating):
-        _finite(float(value), name)
-        return Fraction(*value.as_integer_ratio())
+        _finite(value, name)
+        return _within(Fraction(*value.as_integer_ratio()), name)
     raise TypeError(f"{name} must be a number, got {_kind(value)}.")
 
 
@@ -78,7 +83,7 @@ def exact_positive(value: object, name: str) -> Fraction:
     """Return :func:`exact` of ``value``, which must be greater than zero."""
     number = exact(value, name)
     if number <= 0:
-        raise ValueError(f"{name} must be greater than 0, got {value!r}.")
+        raise ValueError(f"{name} must be greater than 0, got {brief(value)}.")
     return number
 
 
@@ -86,7 +91,7 @@ def exact_delta(value: object, name: str = "delta") -> Fraction:
     """Return :func:`exact` of a probability, ``0 <= value < 1``."""
     number = exact(value, name)
     if not 0 <= number < 1:
-        raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}.")
+        raise ValueError(f"{name} must be at least 0 and below 1, got {brief(value)}.")
     return number
 
 
@@ -162,15 +167,15 @@ def _parse(text: str, name: str) -> Fraction:
         return number
     divisor = _decimal(_to_decimal(bottom, text, name), name)
     if divisor == 0:
-        raise ValueError(f"{name} must be a number, got {text!r}.")
-    return number / divisor
+        raise ValueError(f"{name} must be a number, got {brief(text)}.")
+    return _within(number / divisor, name)
 
 
 def _to_decimal(part: str, text: str, name: str) -> Decimal:
     try:
         return Decimal(part.strip())
     except InvalidOperation:
-        raise ValueError(f"{name} must be a number, got {text!r}.") from None
+        raise ValueError(f"{name} must be a number, got {brief(text)}.") from None
 
 
 def _decimal(value: Decimal, name: str) -> Fraction:
@@ -181,8 +186,17 @@ def _decimal(value: Decimal, name: str) -> Fraction:
     return Fraction(value)
 
 
-def _finite(value: float, name: str) -> None:
-    if not math.isfinite(value):
+def _within(number: Fraction, name: str) -> Fraction:
+    """Hold fractions and whole numbers to the limits of decimals; beyond, arithmetic takes minutes."""
+    parts = (abs(number.numerator), number.denominator)
+    longest = max(part.bit_length() for part in parts)
+    if longest > _MAX_BITS or (number and not 1 <= parts[0] * _REACH // parts[1] <= _REACH**2):
+        raise ValueError(f"{name} must lie within 1e-{_MAX_EXPONENT} and 1e{_MAX_EXPONENT}.")
+    return number
+
+
+def _finite(value: "float | np.floating[Any]", name: str) -> None:
+    if not np.isfinite(value):
         raise ValueError(f"{name} must be finite, got {value}.")
 
 

@@ -15,6 +15,7 @@ from geodp.policy import policy as make_policy
 from geodp.queries import Count, Query
 from geodp.queries.levels import LevelsCount
 from geodp.queries.weighted import WeightedCount
+from geodp.wording import brief
 
 __all__ = ["AskedView", "budget_shares", "check_same_people", "parse_view", "pinned_plans", "view_names"]
 
@@ -45,9 +46,9 @@ def view_names(views: object) -> tuple[str, ...]:
         raise ValueError(f"views must have 1 to {_MOST_VIEWS} entries, got {len(views)}.")
     for name in views:
         if not isinstance(name, str):
-            raise TypeError(f"views must have names that are texts, got {name!r}.")
+            raise TypeError(f"views must have names that are texts, got {brief(name)}.")
         if not 0 < len(name) <= 40 or not name.isprintable() or name != name.strip():
-            raise ValueError(f"views must have names of 1 to 40 printable characters, got {name!r}.")
+            raise ValueError(f"views must have names of 1 to 40 printable characters, got {brief(name)}.")
     return tuple(views)
 
 
@@ -59,17 +60,19 @@ def parse_view(name: str, asked: object, given: Mapping[str, Any], ways: Ways) -
         asked = {"query": asked}
     if not isinstance(asked, Mapping):
         raise TypeError(
-            f"view {name!r} must be a query such as geodp.Count(), a mapping such as {{'grid': 'h3:7'}}, or a "
+            f"view {brief(name)} must be a query such as geodp.Count(), a mapping such as {{'grid': 'h3:7'}}, or a "
             f"geodp.Plan; got {type(asked).__name__}."
         )
     for field in asked:
         if field not in _OF_VIEW:
             hint = " It is said once, for all views." if field in _OF_ALL else ""
-            raise ValueError(f"view {name!r} cannot set {field!r}; it may set {', '.join(_OF_VIEW)}.{hint}")
+            raise ValueError(
+                f"view {brief(name)} cannot set {brief(field)}; it may set {', '.join(_OF_VIEW)}.{hint}"
+            )
     query = asked.get("query", Count())
     if not isinstance(query, Query):
         raise TypeError(
-            f"view {name!r} has a query that is a {type(query).__name__}; give geodp.Count() or the like."
+            f"view {brief(name)} has a query that is a {type(query).__name__}; give geodp.Count() or the like."
         )
     own = {field: asked[field] for field in ("estimator", "return_geometry") if field in asked}
     return _policy(name, asked, given), query, asked.get("by"), replace(ways, **own)
@@ -85,7 +88,7 @@ def _policy(name: str, asked: Mapping[str, Any], given: Mapping[str, Any]) -> Po
             said["bounds"] = NOT_GIVEN
     if isinstance(said["cap"], str):
         raise ValueError(
-            f"view {name!r} has cap={said['cap']!r}: in a joint release a cap is an int. "
+            f"view {brief(name)} has cap={brief(said['cap'])}: in a joint release a cap is an int. "
             "Choose it first: cap=geodp.choose_cap(...)."
         )
     return make_policy(None, **said)
@@ -95,21 +98,21 @@ def _of_plan(name: str, plan: Plan, given: Mapping[str, Any], ways: Ways) -> Ask
     """Take what and where from a plan; who must be what was said here, if it was."""
     if isinstance(plan, AutoPlan):
         raise ValueError(
-            f"view {name!r} is a plan with cap='auto'; choose the cap first: geodp.choose_cap(...)."
+            f"view {brief(name)} is a plan with cap='auto'; choose the cap first: geodp.choose_cap(...)."
         )
     if plan.budget is not None:
         raise ValueError(
-            f"view {name!r} is a plan with a Budget of its own; give the Budget as eps, for all views."
+            f"view {brief(name)} is a plan with a Budget of its own; give the Budget as eps, for all views."
         )
     if plan.ways.cells != "all":
         raise ValueError(
-            f"view {name!r} is a plan with cells={plan.ways.cells!r}; a joint release has all cells."
+            f"view {brief(name)} is a plan with cells={plan.ways.cells!r}; a joint release has all cells."
         )
     for field in ("subject", "neighboring", "population", "contribution"):
         said, has = given[field], getattr(plan.policy, field)
         if said is not NOT_GIVEN and said != has:
             raise ValueError(
-                f"view {name!r} is a plan with {field}={has!r}, and here {field}={said!r} was said."
+                f"view {brief(name)} is a plan with {field}={has!r}, and here {field}={brief(said)} was said."
             )
     how = replace(plan.ways, mechanism=ways.mechanism, criterion=ways.criterion)
     # What a count became by strategy, weights or rescaling follows from the plan's ways and policy again.
@@ -125,7 +128,7 @@ def check_same_people(names: Sequence[str], policies: Sequence[Policy]) -> None:
             if getattr(policy, field) != first:
                 raise ValueError(
                     f"views protect different people: {field} is {first!r} in {names[0]!r} and "
-                    f"{getattr(policy, field)!r} in {name!r}. One budget is for one of them."
+                    f"{getattr(policy, field)!r} in {brief(name)}. One budget is for one of them."
                 )
 
 
@@ -136,11 +139,11 @@ def budget_shares(names: Sequence[str], weights: object) -> tuple[Fraction, ...]
     if isinstance(weights, Mapping):
         if set(weights) != set(names):
             raise ValueError(
-                f"weights must name the views {', '.join(map(repr, names))}, got {list(weights)!r}."
+                f"weights must name the views {', '.join(map(repr, names))}, got {brief(list(weights))}."
             )
         weights = [weights[name] for name in names]
     if not isinstance(weights, list | tuple) or len(weights) != len(names):
-        raise ValueError(f"weights must be {len(names)} numbers, one for each view, got {weights!r}.")
+        raise ValueError(f"weights must be {len(names)} numbers, one for each view, got {brief(weights)}.")
     numbers = [exact_positive(weight, "weights") for weight in weights]
     return tuple(number / sum(numbers) for number in numbers)
 

@@ -32,7 +32,7 @@ from geodp.refusals import incomplete, other_arguments, other_relation, refusal
 from geodp.statements import describe, draw, ledger_part, metric_amounts, release_frame
 from geodp.storage import Connection, open_storage
 from geodp.terms import Terms, check_agreement, make_terms
-from geodp.wording import bounded
+from geodp.wording import bounded, brief
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -623,7 +623,7 @@ class Ledger:
             self._current(connection)
             held = tables.release(connection, label)
             if held is None:
-                raise LedgerError(f"{self.name} has no release {label!r}. releases() lists them.")
+                raise LedgerError(f"{self.name} has no release {brief(label)}. releases() lists them.")
             return held, tables.entry(connection, held["entry"])
 
     def _read(self, label: str) -> Stored:
@@ -654,7 +654,7 @@ class Ledger:
         self._check_key(held, key)
         if held["state"] == "released":
             raise LedgerError(
-                f"{self.name} holds the release {label!r} already. Nothing was released or spent."
+                f"{self.name} holds the release {brief(label)} already. Nothing was released or spent."
             )
         if not retry:
             raise incomplete(self.name, self._part(tables.entry(connection, held["entry"])))
@@ -767,4 +767,6 @@ def _check_label(label: object) -> None:
     if not isinstance(label, str):
         raise TypeError(f"label must be a str, got {type(label).__name__}.")
     if not 0 < len(label) <= 200 or not label.isprintable() or label != label.strip():
-        raise ValueError(f"label must be 1 to 200 printable characters without outer spaces, got {label!r}.")
+        raise ValueError(
+            f"label must be 1 to 200 printable characters without outer spaces, got {brief(label)}."
+        )

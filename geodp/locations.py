@@ -42,6 +42,7 @@ from geodp.silence import quiet
 from geodp.sphere import RADIUS_M, central_angle, displace, mean_angle, snap
 from geodp.subjects import subjects
 from geodp.testing import Mode, current
+from geodp.wording import brief
 
 if TYPE_CHECKING:
     from geodp.ledger import Ledger
@@ -227,7 +228,7 @@ def radius_quantile_m(eps_per_km: Any, p: Any) -> float:
     """
     k, level = per_radian(loss_per_km(eps_per_km)), exact(p, "p")
     if not 0 <= level <= 1:
-        raise ValueError(f"p must be from 0 to 1, got {p!r}.")
+        raise ValueError(f"p must be from 0 to 1, got {brief(p)}.")
     if level in (0, 1):
         return RADIUS_M * np.pi * int(level)
     upper = level > Fraction(1, 2)

@@ -6,6 +6,7 @@ import geopandas as gpd
 import pandas as pd
 
 from geodp.records import record
+from geodp.wording import brief
 
 __all__ = ["pivot"]
 
@@ -48,7 +49,9 @@ def pivot(frame: gpd.GeoDataFrame, column: str | None = None) -> gpd.GeoDataFram
         raise ValueError('this release has no slots; they come from by={"hour": range(24)}.')
     name = _shown_column(frame, facts["query"]) if column is None else column
     if name not in frame.columns or name == getattr(frame, "_geometry_column_name", None):
-        raise ValueError(f"column must be one of {', '.join(map(repr, _columns(frame)))}, got {column!r}.")
+        raise ValueError(
+            f"column must be one of {', '.join(map(repr, _columns(frame)))}, got {brief(column)}."
+        )
     slots = frame.index.droplevel(0)[: len(frame) // facts["n_cells"]]
     cells = frame.index.get_level_values(0)[:: len(slots)]
     values = frame[name].to_numpy().reshape(len(cells), len(slots))

@@ -33,6 +33,7 @@ from geodp.strategies import (
     settled_query,
     sparse_hint,
 )
+from geodp.wording import brief
 
 if TYPE_CHECKING:
     import geopandas as gpd
@@ -101,7 +102,7 @@ class Ways:
         one_of(self.strategy, "strategy", ("flat", "levels"))
         one_of(self.cells, "cells", ("all", "sparse", "select"))
         if not isinstance(self.return_geometry, bool):
-            raise TypeError(f"return_geometry must be True or False, got {self.return_geometry!r}.")
+            raise TypeError(f"return_geometry must be True or False, got {brief(self.return_geometry)}.")
         if isinstance(self.rescale, bool):
             object.__setattr__(self, "rescale", _K_MAX if self.rescale else 0)
         whole(self.rescale, "rescale", 0, 10**9)
@@ -344,6 +345,10 @@ def make_plan(
         Any argument of the wrong kind or range, a domain of more than 5 million keys, or noise that
         would not fit into integers.
     """
+    if not isinstance(query, Query):
+        raise TypeError(
+            f"query must be geodp.Count(), Sum(...), Mean(...) or Centroid(), got {type(query).__name__}."
+        )
     if policy.cap == "auto":
         check_auto(ways or Ways())
         from geodp.autoplans import make_auto_plan

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 import geopandas as gpd
@@ -16,13 +17,14 @@ from geodp.policy import EachRow
 from geodp.remapping import parse_region
 from geodp.sphere import RADIUS_KM
 from geodp.subjects import check_subject_dtype
-from geodp.wording import bounded
+from geodp.wording import bounded, brief
 
 __all__ = ["Pointwise", "check_columns", "loss_per_km", "per_radian", "pointwise"]
 
 _LEAST_SNAP_M, _MOST_SNAP_M = 1, 100_000
 _MOST_EPS = 1000
 _MOST_REPORTS = 10**9
+_MOST_KEPT = 10_000
 _UNIT_ROOM, _KEEP_ROOM = 200, 500  # bytes of JSON, so that a record stays below 2 kB
 
 
@@ -88,7 +90,9 @@ def pointwise(eps: Any, snap_m: Any, remap: Any, subject: Any, max_reports: Any,
     """Check every argument that needs no frame; the errors are those of :func:`geodp.perturb`."""
     snap = exact(snap_m, "snap_m")
     if not _LEAST_SNAP_M <= snap <= _MOST_SNAP_M:
-        raise ValueError(f"snap_m must be from {_LEAST_SNAP_M} to {_MOST_SNAP_M} metres, got {snap_m!r}.")
+        raise ValueError(
+            f"snap_m must be from {_LEAST_SNAP_M} to {_MOST_SNAP_M} metres, got {brief(snap_m)}."
+        )
     column, limit = _who(subject, max_reports)
     region, digest = (None, None) if remap is None else parse_region(remap)
     return Pointwise(loss_per_km(eps), snap, region, digest, column, limit, _kept(keep))
@@ -99,7 +103,7 @@ def loss_per_km(value: Any) -> Fraction:
     eps = exact_positive(value, "eps_per_km")
     if eps > _MOST_EPS:
         raise ValueError(
-            f"eps_per_km must be at most {_MOST_EPS}, got {value!r}: points would move by less than 2 m. "
+            f"eps_per_km must be at most {_MOST_EPS}, got {brief(value)}: points would move by less than 2 m. "
             "It is the loss per kilometre; 1 moves a point by 2 km on average."
         )
     return eps
@@ -117,11 +121,11 @@ def check_columns(gdf: gpd.GeoDataFrame, asked: Pointwise) -> None:
     for name in named:
         if columns.count(name) != 1:
             found = "no column" if name not in columns else "several columns"
-            raise ValueError(f"the frame has {found} {name!r}; subject and keep name its columns.")
+            raise ValueError(f"the frame has {found} {brief(name)}; subject and keep name its columns.")
     for name in asked.keep:
         if name == "geometry" or gdf.dtypes[name] == "geometry":
             raise ValueError(
-                f"keep={name!r} is a geometry, or named like one: it would publish true positions."
+                f"keep={brief(name)} is a geometry, or named like one: it would publish true positions."
             )
     if asked.subject is not None:
         check_subject_dtype(gdf.dtypes[asked.subject], asked.subject)
@@ -147,8 +151,10 @@ def _who(subject: Any, max_reports: Any) -> tuple[str | None, int | None]:
 
 def _kept(keep: Any) -> tuple[Hashable, ...]:
     if isinstance(keep, str | bytes) or not isinstance(keep, Iterable):
-        raise TypeError(f'keep must be a list of column names such as keep=["minutes"], got {keep!r}.')
-    names = tuple(keep)
+        raise TypeError(f'keep must be a list of column names such as keep=["minutes"], got {brief(keep)}.')
+    names = tuple(islice(keep, _MOST_KEPT + 1))
+    if len(names) > _MOST_KEPT:
+        raise ValueError(f"keep names more than {_MOST_KEPT:,} columns.")
     if len(set(names)) < len(names):
         raise ValueError("keep names a column twice.")
     return names

@@ -8,6 +8,7 @@ from geodp.exact import whole
 from geodp.given import EACH_ROW, NOT_GIVEN, EachRow, NotGiven
 from geodp.grids import Grid, grid
 from geodp.sensitivity import NEIGHBORING
+from geodp.wording import brief
 
 __all__ = ["EACH_ROW", "NOT_GIVEN", "EachRow", "NotGiven", "Policy", "one_of", "policy"]
 
@@ -136,7 +137,7 @@ class Policy:
         if self.cap == "auto":
             return "auto"
         if isinstance(self.cap, str):
-            raise ValueError(f'cap must be an int of at least 1 or "auto", got {self.cap!r}.')
+            raise ValueError(f'cap must be an int of at least 1 or "auto", got {brief(self.cap)}.')
         return whole(self.cap, "cap", 1, _MOST)
 
     def _cap_of_rows(self) -> int:
@@ -151,7 +152,7 @@ class Policy:
             return whole(self.cap, "cap", 1, _MOST)
         if isinstance(self.cap, str):
             raise ValueError(
-                f"cap={self.cap!r} chooses how many cells one subject may count in, and no subject was named. "
+                f"cap={brief(self.cap)} chooses how many cells one subject may count in, and no subject was named. "
                 'Name the column that says whose a row is: subject="rider".'
             )
         if self.rows_per_cell > 1 or (self.cap is not None and whole(self.cap, "cap", 1) > 1):
@@ -184,4 +185,4 @@ def one_of(value: object, name: str, allowed: tuple[str, ...]) -> str:
         return value
     words = ", ".join(repr(word) for word in allowed)
     error = ValueError if isinstance(value, str) else TypeError
-    raise error(f"{name} must be one of {words}, got {value!r}.")
+    raise error(f"{name} must be one of {words}, got {brief(value)}.")

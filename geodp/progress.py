@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from geodp.wording import brief
+
 __all__ = ["Bar", "showing", "stage"]
 
 _DELAY = 2.0
@@ -46,7 +48,7 @@ def showing(progress: bool) -> Iterator[None]:
     ...     bar.reach(0.5)
     """
     if not isinstance(progress, bool):
-        raise TypeError(f"progress must be True or False, got {progress!r}.")
+        raise TypeError(f"progress must be True or False, got {brief(progress)}.")
     token = _shown.set(progress and _shown.get())
     try:
         yield

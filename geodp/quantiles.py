@@ -29,7 +29,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ from geodp.policy import Policy
 from geodp.queries import Count, Layout, Rows
 from geodp.records import guarantee
 from geodp.selecting import choose
-from geodp.wording import bounded, people
+from geodp.wording import bounded, brief, people
 
 __all__ = [
     "CANDIDATES",
@@ -223,7 +223,7 @@ def selection(policy: Policy, eps: object, candidates: object, quantile: object,
         raise TypeError("eps must be a number: a cap is chosen once, not with the budget of each release.")
     asked, share = exact_positive(eps, "eps"), exact(quantile, "quantile")
     if not 0 < share < 1:
-        raise ValueError(f"quantile must be above 0 and below 1, got {quantile!r}.")
+        raise ValueError(f"quantile must be above 0 and below 1, got {brief(quantile)}.")
     offered = parse_candidates(candidates)
     # A plan of counts settles grid, bounds and slots, and checks their size; it is never released.
     settled = replace(policy, cap=offered[-1])
@@ -246,9 +246,10 @@ def parse_candidates(candidates: object) -> tuple[int, ...]:
             f"candidates must be a typed list of caps, such as (1, 2, 4, 8), got {type(candidates).__name__}: "
             "caps taken from the rows would show how much somebody moves."
         )
-    offered = tuple(whole(candidate, "candidates", 1) for candidate in candidates)
+    offered = tuple(whole(one, "candidates", 1) for one in islice(candidates, _MOST_CANDIDATES + 1))
     if not 1 <= len(offered) <= _MOST_CANDIDATES:
-        raise ValueError(f"candidates must be 1 to {_MOST_CANDIDATES} caps, got {len(offered)}.")
+        most = "none" if not offered else f"more than {_MOST_CANDIDATES}"
+        raise ValueError(f"candidates must be 1 to {_MOST_CANDIDATES} caps, got {most}.")
     if any(a >= b for a, b in pairwise(offered)):
         raise ValueError(f"candidates must rise, got {offered}.")
     return offered

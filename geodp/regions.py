@@ -20,7 +20,7 @@ from geodp.exact import exact
 from geodp.records import record
 from geodp.seals import law_of_measurement
 from geodp.testing import NOT_PRIVATE, OS_ENTROPY
-from geodp.wording import at_most, figure
+from geodp.wording import at_most, brief, figure
 
 __all__ = ["Total", "total"]
 
@@ -182,7 +182,7 @@ def _measured(
         raise NotARelease("this release has no measured counts or sums to add up.")
     name = offered[0] if column is None else column
     if name not in offered:
-        raise ValueError(f"column must be one of {', '.join(map(repr, offered))}, got {column!r}.")
+        raise ValueError(f"column must be one of {', '.join(map(repr, offered))}, got {brief(column)}.")
     parts = {part["name"]: part for part in facts["measurements"]}
     found = parts.get(name.removeprefix("noisy_"), facts["measurements"][0])
     return name, found
@@ -191,7 +191,7 @@ def _measured(
 def _level(level: object) -> Fraction:
     target = exact(level, "level")
     if not 0 < target <= 1 - Fraction(1, 10**9):
-        raise ValueError(f"level must be above 0 and at most 1 - 1e-9, got {level!r}.")
+        raise ValueError(f"level must be above 0 and at most 1 - 1e-9, got {brief(level)}.")
     return target
 
 
@@ -212,16 +212,20 @@ def _slot_mask(frame: pd.DataFrame, slots: Mapping[str, Any] | None) -> Ints:
     """Return 1 for rows of the wanted slots."""
     keep = np.ones(len(frame), np.int64)
     names = list(frame.index.names[1:])
+    if slots is not None and not isinstance(slots, Mapping):
+        raise TypeError(f'slots must map columns to levels, slots={{"hour": [7, 8]}}, got {brief(slots)}.')
     for name, wanted in (slots or {}).items():
         if name not in names:
             raise ValueError(
-                f"slots names {name!r}; the release has {', '.join(map(repr, names)) or 'none'}."
+                f"slots names {brief(name)}; the release has {', '.join(map(repr, names)) or 'none'}."
             )
         levels = [wanted] if isinstance(wanted, str) or not isinstance(wanted, Iterable) else list(wanted)
         held = frame.index.get_level_values(name)
         unknown = [value for value in levels if value not in held]
         if unknown:
-            raise ValueError(f"slots[{name!r}] has {unknown[0]!r}, which is none of the release's levels.")
+            raise ValueError(
+                f"slots[{name!r}] has {brief(unknown[0])}, which is none of the release's levels."
+            )
         keep *= held.isin(levels)
     return keep
 
@@ -229,7 +233,7 @@ def _slot_mask(frame: pd.DataFrame, slots: Mapping[str, Any] | None) -> Ints:
 def _weights(frame: pd.DataFrame, region: Any, partial: str) -> Ints:
     """Return how many 256ths of each row belong to the region."""
     if partial not in ("centre", "area"):
-        raise ValueError(f'partial must be "centre" or "area", got {partial!r}.')
+        raise ValueError(f'partial must be "centre" or "area", got {brief(partial)}.')
     shape = region_shape(region)
     if shape is None:
         return _of_ids(frame, region)
@@ -268,7 +272,7 @@ def _of_ids(frame: pd.DataFrame, region: Any) -> Ints:
     rows = frame.index if frame.index.nlevels > 1 and ids.nlevels == frame.index.nlevels else cells
     unknown = ~np.asarray(ids.isin(rows))
     if unknown.any():
-        raise ValueError(f"the region names {ids[unknown][0]!r}, which is no cell of the release.")
+        raise ValueError(f"the region names {brief(ids[unknown][0])}, which is no cell of the release.")
     return PARTS * np.asarray(rows.isin(ids)).astype(np.int64)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from geodp.names import TAKEN_NAMES
+from geodp.wording import brief
 
 __all__ = ["Slots", "slots"]
 
@@ -119,7 +121,7 @@ def slots(by: object) -> Slots:
     if isinstance(by, Slots):
         return by
     if not isinstance(by, Mapping) or not by:
-        raise TypeError(f'by must name columns and their levels, by={{"hour": range(24)}}, got {by!r}.')
+        raise TypeError(f'by must name columns and their levels, by={{"hour": range(24)}}, got {brief(by)}.')
     names = tuple(_name(name) for name in by)
     levels = tuple(_levels(name, by[name]) for name in names)
     made = Slots(names, levels, tuple(tuple(type(value).__name__ for value in part) for part in levels))
@@ -130,7 +132,7 @@ def slots(by: object) -> Slots:
 
 def _name(name: object) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"by must be keyed by column names, got {name!r}.")
+        raise TypeError(f"by must be keyed by column names, got {brief(name)}.")
     if name.casefold() in TAKEN_NAMES:
         raise ValueError(
             f"by names a column {name!r}, which is called like a column of the result; rename it."
@@ -148,7 +150,9 @@ def _levels(name: str, levels: object) -> tuple[Any, ...]:
         raise TypeError(f"by={{{name!r}: ...}} got a set, which has no order; list the levels.")
     if not isinstance(levels, Iterable) or not isinstance(levels, Sized):
         raise TypeError(f"by={{{name!r}: ...}} must list its levels, got {type(levels).__name__}.")
-    values: tuple[Any, ...] = tuple(levels)
+    values: tuple[Any, ...] = tuple(islice(levels, _MAX_SLOTS + 1))
+    if len(values) > _MAX_SLOTS:
+        raise ValueError(f"by={{{name!r}: ...}} has more than {_MAX_SLOTS:,} levels.")
     if any(isinstance(value, np.generic) for value in values):
         raise TypeError(
             f"by={{{name!r}: ...}} holds numpy values, as gdf[{name!r}].unique() gives. Levels are public and typed, "

@@ -13,6 +13,7 @@ from typing import Any
 from geodp.accounting import Ceiling, Charge, amount, ceiling
 from geodp.errors import LedgerError
 from geodp.exact import exact, exact_positive, whole
+from geodp.wording import brief
 
 __all__ = ["FORMAT", "Terms", "check_agreement", "make_terms"]
 
@@ -155,7 +156,7 @@ def _readable(value: object) -> Any:
 def _shown(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_shown(eps)}" for name, eps in value.items()) + "}"
-    return amount(value) if isinstance(value, Fraction) else repr(value)
+    return amount(value) if isinstance(value, Fraction) else brief(value)
 
 
 def _check_delta(delta: Fraction, population: object) -> None:
@@ -175,7 +176,7 @@ def _check_delta(delta: Fraction, population: object) -> None:
 
 def _neighboring(value: object) -> str:
     if value not in NEIGHBORING:
-        raise ValueError(f"neighboring must be 'add_remove_one' or 'replace_one', got {value!r}.")
+        raise ValueError(f"neighboring must be 'add_remove_one' or 'replace_one', got {brief(value)}.")
     return str(value)
 
 
@@ -183,7 +184,7 @@ def _word(value: object, name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= 200:
-        raise ValueError(f"{name} must be a printable text of 1 to 200 characters, got {value!r}.")
+        raise ValueError(f"{name} must be a printable text of 1 to 200 characters, got {brief(value)}.")
     return value
 
 
@@ -191,7 +192,7 @@ def _tiers(value: object) -> tuple[tuple[str, Fraction], ...]:
     if value is None:
         return ()
     if not isinstance(value, Mapping):
-        raise TypeError(f"tiers must map names to eps, such as {{'public': 0.1}}, got {value!r}.")
+        raise TypeError(f"tiers must map names to eps, such as {{'public': 0.1}}, got {brief(value)}.")
     tiers = {_word(name, "tiers") or "": exact_positive(eps, "tiers") for name, eps in value.items()}
     if len(set(tiers.values())) < len(tiers):
         raise ValueError("tiers must differ in eps: a release belongs to the tier whose eps it has.")

@@ -90,7 +90,7 @@ class View:
             mechanism, criterion, estimator, strategy, cells, return_geometry, rescale, threshold, phantoms
         )
         policy = self.policy if grid is None else _on(self.policy, grid)
-        return make_plan(policy, eps, delta, query or Count(), by, ways)
+        return make_plan(policy, eps, delta, Count() if query is None else query, by, ways)
 
     def audit(
         self,

@@ -1,9 +1,65 @@
 """Words and numbers for pages, records and explanations: names bounded in length, and safe to print."""
 
+import builtins
 import json
+import reprlib
+from collections.abc import Set
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from hashlib import sha256
+from typing import Any
 
-__all__ = ["area", "at_most", "bounded", "cell_words", "figure", "people", "shown"]
+__all__ = ["area", "at_most", "bounded", "brief", "cell_words", "figure", "people", "shown"]
+
+_ROOM = 120
+# What is typed into a call and says no more than itself; of anything else the type is named.
+_TYPED = (type(None), bool, int, float, complex, str, bytes, Decimal, Fraction, date, timedelta, range)
+
+
+class _Brief(reprlib.Repr):
+    """Short texts of what was typed into a call: a frame or an array handed over by mistake holds rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxstring = 3, _ROOM
+        self.maxtuple = self.maxlist = self.maxset = self.maxfrozenset = self.maxdict = 8
+
+    def repr1(self, x: Any, level: int) -> str:
+        known = isinstance(x, list | tuple | dict | Set | str) and type(x).__module__ == "builtins"
+        return super().repr1(x, level) if known else self.repr_instance(x, level)
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        if not isinstance(x, _TYPED) or type(x).__module__ not in (
+            "builtins",
+            "datetime",
+            "decimal",
+            "fractions",
+        ):
+            return f"<{type(x).__name__}>"
+        try:
+            text = builtins.repr(x)
+        except ValueError:  # whole numbers of thousands of digits
+            return f"<{type(x).__name__}>"
+        return text if len(text) <= _ROOM else f"{text[:_ROOM]}..."
+
+
+_brief = _Brief()
+
+
+def brief(value: object) -> str:
+    """Return a wrong argument as a message quotes it: as typed and short, or its type.
+
+    What is no plain value, such as a frame, a column or an array, is named by its type alone, since it may
+    hold rows. Texts of thousands of characters are cut, and nothing that is typed makes this fail.
+
+    Examples
+    --------
+    >>> brief((1, "a")), len(brief("x" * 1000)), brief([[[[[1]]]]])
+    ("(1, 'a')", 120, '[[[[...]]]]')
+    """
+    text = _brief.repr(value)
+    return text if len(text) <= 3 * _ROOM else f"{text[: 3 * _ROOM]}..."
 
 
 def bounded(text: str, room: int) -> str:

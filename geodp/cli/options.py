@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
+from geodp.wording import brief
+
 __all__ = [
     "bounds",
     "budget",
@@ -31,7 +33,7 @@ _MOST_LEVELS = 100_000
 def number(value: Any) -> str:
     """Return a number as it was typed; geodp makes a fraction of it, never a double."""
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
-        raise click.BadParameter(f"{value!r} is no number.")
+        raise click.BadParameter(f"{brief(value)} is no number.")
     return str(value)
 
 
@@ -52,7 +54,7 @@ def _numbers(value: Any, count: int, words: str) -> tuple[float, ...]:
     except (TypeError, ValueError):
         numbers = ()
     if len(numbers) != count:
-        raise click.BadParameter(f"{value!r} is not {words}.")
+        raise click.BadParameter(f"{brief(value)} is not {words}.")
     return numbers
 
 
@@ -62,7 +64,7 @@ def cap(value: Any) -> int | str:
         return "auto"
     if not isinstance(value, bool) and _whole(str(value)):
         return int(value)
-    raise click.BadParameter(f'{value!r} is neither a whole number nor "auto".')
+    raise click.BadParameter(f'{brief(value)} is neither a whole number nor "auto".')
 
 
 def rescale(value: Any) -> int | bool:
@@ -71,7 +73,7 @@ def rescale(value: Any) -> int | bool:
         return value is not False
     if _whole(str(value)):
         return int(value)
-    raise click.BadParameter(f"{value!r} is neither a whole number nor true.")
+    raise click.BadParameter(f"{brief(value)} is neither a whole number nor true.")
 
 
 def levels(value: Any) -> tuple[str, tuple[Any, ...]]:
@@ -87,7 +89,9 @@ def levels(value: Any) -> tuple[str, tuple[Any, ...]]:
     else:
         column, found, listed = str(value).partition("=")
         if not found:
-            raise click.BadParameter(f"{value!r} names no levels; type a column and its levels, hour=0:24.")
+            raise click.BadParameter(
+                f"{brief(value)} names no levels; type a column and its levels, hour=0:24."
+            )
     return column, tuple(listed) if isinstance(listed, list | tuple) else _levels(str(listed))
 
 
@@ -95,7 +99,7 @@ def _levels(text: str) -> tuple[Any, ...]:
     first, colon, last = text.partition(":")
     if colon and _whole(first) and _whole(last):
         if int(last) - int(first) > _MOST_LEVELS:
-            raise click.BadParameter(f"{text!r} has more than {_MOST_LEVELS:,} levels.")
+            raise click.BadParameter(f"{brief(text)} has more than {_MOST_LEVELS:,} levels.")
         return tuple(range(int(first), int(last)))
     parts = [part.strip() for part in text.split(",")]
     if all(_whole(part) for part in parts):

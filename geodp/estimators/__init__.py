@@ -17,6 +17,7 @@ from geodp.estimators.priors import Likelihood, NoiseLaw, Rule, mean_rule, media
 from geodp.estimators.pyramid import Measured, reconcile
 from geodp.estimators.shrink import spatial_posterior
 from geodp.grids.hierarchy import Hierarchy
+from geodp.wording import brief
 
 __all__ = [
     "ESTIMATORS",
@@ -85,9 +86,9 @@ def estimate(
     [4.0, 0.0, 0.0, 2.0]
     """
     if estimator not in ESTIMATORS:
-        raise ValueError(f"estimator must be one of {', '.join(ESTIMATORS)}, got {estimator!r}.")
+        raise ValueError(f"estimator must be one of {', '.join(ESTIMATORS)}, got {brief(estimator)}.")
     if measured and estimator != "pyramid":
-        raise ValueError(f'measured levels are for estimator="pyramid", got {estimator!r}.')
+        raise ValueError(f'measured levels are for estimator="pyramid", got {brief(estimator)}.')
     if measured and len(measured) != len(hierarchy.blocks):
         raise ValueError(
             f"measured must hold one measured level (or None) for each of the {len(hierarchy.blocks)} "

@@ -5,6 +5,7 @@ from geodp.grids.h3 import H3, finest_h3
 from geodp.grids.hierarchy import Hierarchy
 from geodp.grids.square import Square
 from geodp.grids.whole import Whole
+from geodp.wording import brief
 
 __all__ = ["H3", "Domain", "Grid", "Hierarchy", "Square", "Whole", "finest_h3", "grid"]
 
@@ -47,7 +48,7 @@ def grid(spec: object) -> Grid:
         return Whole()
     if kind.lower() == "square" and rest:
         return _square(rest)
-    raise ValueError(f"grid={spec!r} is not one of {_ALLOWED}.")
+    raise ValueError(f"grid={brief(spec)} is not one of {_ALLOWED}.")
 
 
 def _square(rest: str) -> Square:

@@ -19,6 +19,7 @@ from geodp.grids.lattice import Floats, Ints, Lattice, square_hierarchy
 from geodp.grids.ordered import is_in, places
 from geodp.grids.outlines import polygons
 from geodp.grids.regions import complete, key, numbers, outside, pieces, project, walk
+from geodp.wording import brief
 
 if TYPE_CHECKING:
     from geodp.grids.square import Square
@@ -43,15 +44,19 @@ def canonical(crs: Any) -> str:
     try:
         known = CRS.from_user_input(crs)
     except CRSError:
-        raise ValueError(f"crs={crs!r} is no CRS that pyproj knows; type an EPSG code, crs=3035.") from None
+        raise ValueError(
+            f"crs={brief(crs)} is no CRS that pyproj knows; type an EPSG code, crs=3035."
+        ) from None
     if not known.is_projected:
         raise ValueError(
-            f"crs={crs!r} is not projected ({known.name}), so it has no metres. Square(cell_size) without "
+            f"crs={brief(crs)} is not projected ({known.name}), so it has no metres. Square(cell_size) without "
             "crs is in degrees; for metres name a projected CRS, for example 3035 in Europe or the UTM zone."
         )
     units = {axis.unit_name for axis in known.axis_info[:2] if axis.unit_conversion_factor != 1.0}
     if units:
-        raise ValueError(f"crs={crs!r} is in {', '.join(sorted(units))}, not metres; name a CRS in metres.")
+        raise ValueError(
+            f"crs={brief(crs)} is in {', '.join(sorted(units))}, not metres; name a CRS in metres."
+        )
     authority = known.to_authority(min_confidence=100)
     return ":".join(authority) if authority else str(known.to_string())
 

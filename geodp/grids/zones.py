@@ -25,6 +25,7 @@ from geodp.grids.hierarchy import Hierarchy
 from geodp.grids.keys import key_digest, public_order, zone_keys
 from geodp.grids.rings import FARTHEST, cut_at_180, halved, is_plain
 from geodp.grids.tiles import Tiles, build_tiles, candidates
+from geodp.wording import brief
 
 __all__ = ["ZoneDomain", "Zones"]
 
@@ -100,7 +101,7 @@ class Zones(Grid):
 
     def __init__(self, gdf: gpd.GeoDataFrame, key: str | None = None, overlap: str = "first") -> None:
         if overlap not in _OVERLAPS:
-            raise ValueError(f"overlap={overlap!r}; choose one of {', '.join(map(repr, _OVERLAPS))}.")
+            raise ValueError(f"overlap={brief(overlap)}; choose one of {', '.join(map(repr, _OVERLAPS))}.")
         index = zone_keys(_checked_frame(gdf), key)
         order = public_order(index)
         index, given = index[order], np.asarray(gdf.geometry.array, dtype=object)[order]

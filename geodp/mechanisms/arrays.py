@@ -20,6 +20,7 @@ from geodp.exact import exact_delta, exact_positive, plain, sqrt_up
 from geodp.mechanisms.calibration import NO_DELTA, rho_of, scale_for, sigma_for
 from geodp.mechanisms.laws import DiscreteLaplace, Law, RoundedGaussian
 from geodp.mechanisms.noise import add_saturating
+from geodp.wording import brief
 
 __all__ = ["NoisyArray", "gaussian", "laplace"]
 
@@ -226,7 +227,7 @@ def _check_uncounted(law: Law) -> None:
 
 def _integers(values: ArrayLike, lattice: object | None) -> tuple[NDArray[np.int64], Fraction | None]:
     """Return the values in steps, and the step (None for integers as they are)."""
-    array = np.asarray(values)
+    array = _array(values)
     if lattice is not None:
         step = _power_of_two(lattice)
         return _round(array, step), step
@@ -238,6 +239,14 @@ def _integers(values: ArrayLike, lattice: object | None) -> tuple[NDArray[np.int
         f"values must be integers, got dtype {array.dtype}. For real numbers give lattice=, a power of two "
         "that they are rounded to (2**-10 for thousandths): noise on bare doubles leaks in its low bits."
     )
+
+
+def _array(values: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (MemoryError, OverflowError):  # a range of a trillion, or nothing that has a size
+        pass
+    raise ValueError("values do not fit into an array.")
 
 
 def _round(array: NDArray[Any], step: Fraction) -> NDArray[np.int64]:
@@ -270,7 +279,7 @@ def _power_of_two(lattice: object) -> Fraction:
     if top & (top - 1) or bottom & (bottom - 1) or not 2.0**-500 <= step <= 2.0**500:
         near = math.floor(math.log2(top) - math.log2(bottom))
         raise ValueError(
-            f"lattice must be a power of two (so that rounding is exact), such as 2**{near}, got {lattice!r}."
+            f"lattice must be a power of two (so that rounding is exact), such as 2**{near}, got {brief(lattice)}."
         )
     return step
 
@@ -285,7 +294,7 @@ def _delta(delta: object) -> Fraction:
 def _record(law: Law, neighboring: str, step: Fraction | None, shape: tuple[int, ...]) -> dict[str, Any]:
     if neighboring not in _RELATIONS:
         raise ValueError(
-            f"neighboring must be one of {', '.join(map(repr, _RELATIONS))}, got {neighboring!r}."
+            f"neighboring must be one of {', '.join(map(repr, _RELATIONS))}, got {brief(neighboring)}."
         )
     return {
         "mechanism": law.kind,

@@ -16,6 +16,7 @@ from typing import Any
 
 from geodp.exact import ceil_double, exact, exact_delta, exact_positive, floor_double, round_up, sqrt_up
 from geodp.mechanisms.precise import erfc, fraction, precision, real
+from geodp.wording import brief
 
 __all__ = [
     "NO_DELTA",
@@ -41,6 +42,7 @@ _DIGITS = 50  # of a result; what cancels on the way comes on top
 _MARGIN = 1 + Fraction(1, 10**12)
 _MAX_STEPS = 2000
 _SMALLEST, _LARGEST = Fraction(5e-324), Fraction(1.7976931348623157e308)
+_BELOW_DOUBLES = -1100  # a binary exponent below that of any double
 NO_DELTA = (
     "delta must be greater than 0 for Gaussian noise, got 0: no amount of it is purely "
     'eps-private. Give a delta (geodp.delta_for(population)), or use mechanism="laplace".'
@@ -122,7 +124,7 @@ def classic_gaussian_sigma(l2: object, eps: object, delta: object) -> float:
     probability = _delta_above_zero(delta, NO_DELTA)
     if wanted > 1:
         raise ValueError(
-            f"eps must be at most 1 for the textbook formula, got {eps!r}: beyond, it is not private. "
+            f"eps must be at most 1 for the textbook formula, got {brief(eps)}: beyond, it is not private. "
             "Use gaussian_sigma, which holds at every eps."
         )
     return classic_sigma_for(square, wanted, probability)
@@ -183,11 +185,12 @@ def gaussian_delta(l2: object, sigma: object, eps: object) -> float:
     """
     square, width, wanted = exact_positive(l2, "l2") ** 2, exact_positive(sigma, "sigma"), exact(eps, "eps")
     if wanted < 0:
-        raise ValueError(f"eps must be at least 0, got {eps!r}.")
+        raise ValueError(f"eps must be at least 0, got {brief(eps)}.")
     size = _magnitude(square / width**2) / 2
     with precision(_DIGITS + int(4 * abs(size)) + 3 * _magnitude(1 + wanted)) as mp:
         mu = mp.sqrt(real(mp, square)) / real(mp, width)
-        reached = fraction(_hockey_stick(mp, mu, real(mp, wanted)))
+        stick = _hockey_stick(mp, mu, real(mp, wanted))
+        reached = fraction(stick) if mp.mag(stick) > _BELOW_DOUBLES else Fraction(0)
         return ceil_double(min(Fraction(1), max(_SMALLEST, reached)))
 
 
@@ -475,7 +478,7 @@ def _delta_above_zero(delta: object, message: str) -> Fraction:
 def _not_negative(value: object, name: str) -> Fraction:
     number = exact(value, name)
     if number < 0:
-        raise ValueError(f"{name} must be at least 0, got {value!r}.")
+        raise ValueError(f"{name} must be at least 0, got {brief(value)}.")
     return number
 
 

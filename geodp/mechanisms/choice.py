@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from geodp.exact import exact_delta, exact_positive, whole
+from geodp.exact import exact_delta, exact_positive, sqrt_up, whole
 from geodp.mechanisms.calibration import (
     NO_DELTA,
     classic_sigma_for,
@@ -25,6 +25,7 @@ from geodp.mechanisms.calibration import (
 from geodp.mechanisms.figures import Figures, Mechanism, MechanismChoice, quotient
 from geodp.mechanisms.laws import DiscreteLaplace, Law, RoundedGaussian, gaussian_std, laplace_std
 from geodp.mechanisms.noise import MAX_SCALE
+from geodp.wording import brief
 
 __all__ = ["Figures", "MechanismChoice", "choose_mechanism", "crossover_cap", "decide"]
 
@@ -89,7 +90,7 @@ def choose_mechanism(
     """
     first, second = exact_positive(l1, "l1"), exact_positive(l2, "l2")
     if second > first * (1 + Fraction(1, 10**9)):
-        raise ValueError(f"l2 must be at most l1, got {l2!r} and {l1!r}. Were they swapped?")
+        raise ValueError(f"l2 must be at most l1, got {brief(l2)} and {brief(l1)}. Were they swapped?")
     return decide(
         first,
         second**2,
@@ -249,7 +250,7 @@ def _textbook_crossover(delta: Fraction) -> int | None:
 
 @lru_cache(maxsize=256)
 def _classic_delta(l2_squared: Fraction, sigma: float, eps: Fraction) -> float:
-    return gaussian_delta(1, Fraction(sigma) / Fraction(math.sqrt(l2_squared)), eps)
+    return gaussian_delta(1, Fraction(sigma) / Fraction(sqrt_up(l2_squared)), eps)
 
 
 def _check_words(mechanism: str, criterion: str, cells: int | None, accountant: str | None) -> None:
@@ -260,7 +261,7 @@ def _check_words(mechanism: str, criterion: str, cells: int | None, accountant: 
     }
     for name, (value, allowed) in choices.items():
         if value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {brief(value)}.")
     if cells is not None:
         whole(cells, "cells", 1)
     elif criterion == "max_error":

@@ -28,6 +28,7 @@ from geodp.mechanisms.noise import (
     laplace_tail_inversion,
 )
 from geodp.mechanisms.precise import precision, real
+from geodp.wording import brief
 
 __all__ = ["DiscreteLaplace", "Law", "RoundedGaussian", "gaussian_std", "laplace_std", "law_of"]
 
@@ -471,7 +472,7 @@ def law_of(kind: str, scale: float) -> Law:
         "gaussian": RoundedGaussian,
     }
     if kind not in laws:
-        raise ValueError(f'a law is "laplace" or "gaussian", got {kind!r}.')
+        raise ValueError(f'a law is "laplace" or "gaussian", got {brief(kind)}.')
     return laws[kind](scale)
 
 
@@ -534,5 +535,5 @@ def _points(k: ArrayLike) -> _Floats:
 def _probability(value: object, name: str) -> Fraction:
     number = exact(value, name)
     if not 0 < number < 1:
-        raise ValueError(f"{name} must be above 0 and below 1, got {value!r}.")
+        raise ValueError(f"{name} must be above 0 and below 1, got {brief(value)}.")
     return number
