@@ -39,6 +39,10 @@ class Count(Query):
     word: ClassVar[str] = "count"
     rescaling: Rescaling = NO_RESCALING
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.rescaling, Rescaling):
+            raise TypeError("Count() takes no arguments here; scale a map with heatmap(..., rescale=True).")
+
     @property
     def takes_all_keys(self) -> bool:
         """Only keys of the sample count, but for a rescaled total."""

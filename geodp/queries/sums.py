@@ -16,7 +16,7 @@ from geodp.lattice import add_up, clip_l1, clip_l2, exponent, to_steps, whole_st
 from geodp.queries.base import Floats, Ints, Layout, Quantity, Query, Rows
 from geodp.queries.count import interval
 from geodp.sensitivity import Norms, bounded_sums
-from geodp.wording import at_most
+from geodp.wording import at_most, brief
 
 if TYPE_CHECKING:
     from geodp.grids import Domain
@@ -204,7 +204,7 @@ def parse_value_bounds(value_bounds: object) -> tuple[Fraction, Fraction]:
             "extremes. Type two public numbers: value_bounds=(0, 120)."
         )
     if not isinstance(value_bounds, tuple | list) or len(value_bounds) != 2:
-        raise ValueError(f"value_bounds must be two numbers (low, high), got {value_bounds!r}.")
+        raise ValueError(f"value_bounds must be two numbers (low, high), got {brief(value_bounds)}.")
     if any(isinstance(value, np.generic) for value in value_bounds):
         raise TypeError(
             "value_bounds holds numpy numbers, as gdf[column].max() gives: bounds taken from the rows would show "
@@ -212,10 +212,10 @@ def parse_value_bounds(value_bounds: object) -> tuple[Fraction, Fraction]:
         )
     low, high = (exact(value, "value_bounds") for value in value_bounds)
     if not low < high:
-        raise ValueError(f"value_bounds must have low below high, got {value_bounds!r}.")
+        raise ValueError(f"value_bounds must have low below high, got {brief(value_bounds)}.")
     if max(-low, high) > _LARGEST or high - low < _NARROWEST:
         raise ValueError(
-            f"value_bounds must lie within ±1e100 and 1e-100 apart, got {value_bounds!r}. Use another unit."
+            f"value_bounds must lie within ±1e100 and 1e-100 apart, got {brief(value_bounds)}. Use another unit."
         )
     return low, high
 
