@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN = $(VENV)/bin/python
 WORKERS ?= 2
 
-.PHONY: test oldest demo docs audit accuracy check format bench clean
+.PHONY: test oldest demo docs audit accuracy check format assets bench clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "geodp needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -46,6 +46,10 @@ check: $(VENV)/.ready
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+
+# What the web page takes over from npm, in the versions that VERSIONS names.
+assets:
+	bash .ci/assets.sh
 
 format: $(VENV)/.ready
 	$(RUN) -m ruff check --fix .

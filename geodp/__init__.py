@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from geodp.maps.exploring import explore
     from geodp.maps.plotting import plot
     from geodp.maps.rules import readable
+    from geodp.maps.webpage import to_html
     from geodp.mechanisms import choose_mechanism
     from geodp.pivoting import pivot
     from geodp.plans import Plan
@@ -109,6 +110,7 @@ __all__ = [
     "sum",
     "testing",
     "to_geojson",
+    "to_html",
     "total",
 ]
 
@@ -152,6 +154,7 @@ _HOME = {
     "explore": "geodp.maps.exploring",
     "plot": "geodp.maps.plotting",
     "readable": "geodp.maps.rules",
+    "to_html": "geodp.maps.webpage",
     "choose_mechanism": "geodp.mechanisms",
     "pivot": "geodp.pivoting",
     "Plan": "geodp.plans",

@@ -1,7 +1,7 @@
 """Files of a release, by extension: each appears when it is complete, and a failure leaves the old one.
 
-The record goes along where the format has a place for it: in GeoJSON, GeoParquet, GeoPackage, FlatGeobuf and
-PNG. CSV has none; the ledger keeps it.
+The record goes along where the format has a place for it: in GeoJSON, GeoParquet, GeoPackage, FlatGeobuf, HTML
+and PNG. CSV has none; the ledger keeps it.
 """
 
 import json
@@ -73,8 +73,6 @@ def check_output(path: str | os.PathLike[str]) -> Path:
     """
     target = Path(os.path.realpath(path))
     suffix = target.suffix.lower()
-    if suffix == ".html":
-        raise ValueError(f"{target.name}: HTML maps are not built yet. Formats: {', '.join(FORMATS)}.")
     if suffix not in FORMATS:
         raise ValueError(f"{target.name}: the extension names no format. Formats: {', '.join(FORMATS)}.")
     for ending, package, extra in ((".parquet", "pyarrow", "parquet"), (".png", "matplotlib", "plot")):
@@ -125,6 +123,12 @@ def _csv(frame: gpd.GeoDataFrame, path: Path, facts: Mapping[str, Any]) -> None:
     pd.DataFrame(table.drop(columns=table.geometry.name)).to_csv(path, index=False, lineterminator="\n")
 
 
+def _html(frame: gpd.GeoDataFrame, path: Path, facts: Mapping[str, Any]) -> None:
+    from geodp.maps.webpage import to_html
+
+    to_html(frame, path)
+
+
 def _png(frame: gpd.GeoDataFrame, path: Path, facts: Mapping[str, Any]) -> None:
     from geodp.maps.plotting import figure_of
 
@@ -139,6 +143,7 @@ FORMATS: Mapping[str, Callable[[gpd.GeoDataFrame, Path, Mapping[str, Any]], obje
     ".fgb": _flatgeobuf,
     ".parquet": _geoparquet,
     ".csv": _csv,
+    ".html": _html,
     ".png": _png,
 }
 

@@ -68,7 +68,7 @@ def heatmap(input: str, output: tuple[str, ...], as_json: bool, quiet: bool, **g
     """Release a map of the points in INPUT: people per cell, or a sum, mean or centroid.
 
     INPUT is what pyogrio reads, GeoParquet, or CSV with --lon and --lat. The output is GeoJSON, GeoPackage,
-    FlatGeobuf, GeoParquet, CSV or PNG, by extension, and appears when it is complete. With a ledger the same
+    FlatGeobuf, GeoParquet, CSV, HTML or PNG, by extension, and appears when it is complete. With a ledger the same
     label again returns the stored release, at no cost and without reading INPUT.
     """
     voice = Voice(quiet, as_json)

@@ -37,6 +37,8 @@ def _of_file(path: str) -> dict[str, Any]:
     suffix = Path(path).suffix.lower()
     if suffix in (".geojson", ".json"):
         facts = reading.guarded(path, lambda: _of_geojson(path))
+    elif suffix == ".html":
+        facts = reading.guarded(path, lambda: _of_html(path))
     elif suffix == ".png":
         facts = reading.guarded(path, lambda: _of_png(path))
     elif suffix in (".gpkg", ".fgb"):
@@ -45,7 +47,7 @@ def _of_file(path: str) -> dict[str, Any]:
         facts = None
     if not isinstance(facts, dict):
         raise NotARelease(
-            f"{path} carries no geodp record. GeoJSON, GeoPackage, FlatGeobuf, GeoParquet and PNG that geodp wrote "
+            f"{path} carries no geodp record. GeoJSON, GeoPackage, FlatGeobuf, GeoParquet, HTML and PNG that geodp wrote "
             "have it; geodp show LEDGER LABEL finds it in a ledger."
         )
     if facts.get("seal") != seal(facts):
@@ -58,6 +60,12 @@ def _of_geojson(path: str) -> Any:
     with Path(path).open(encoding="utf-8") as file:
         head = file.read(_HEAD)
     _, found, rest = head.partition('"geodp": ')
+    return json.JSONDecoder().raw_decode(rest)[0] if found else None
+
+
+def _of_html(path: str) -> Any:
+    """Return the record, which stands in an element of its own; anything else in a page is escaped."""
+    _, found, rest = Path(path).read_text(encoding="utf-8").partition('id="geodp-record">')
     return json.JSONDecoder().raw_decode(rest)[0] if found else None
 
 

@@ -59,7 +59,7 @@ def assert_released(found, expected):
 
 
 def test_each_format_holds_the_numbers_and_the_record(run, folder):
-    names = ["heat.geojson", "heat.gpkg", "heat.fgb", "heat.parquet", "heat.csv", "heat.png"]
+    names = ["heat.geojson", "heat.gpkg", "heat.fgb", "heat.parquet", "heat.csv", "heat.png", "heat.html"]
     done = run("heatmap", "trips.parquet", *(f"--output={name}" for name in names), *ASKED, "--json")
     assert done.code == 0, done.err
     record = done.facts["record"]
@@ -72,7 +72,7 @@ def test_each_format_holds_the_numbers_and_the_record(run, folder):
     assert all(numbers == counts[0] for numbers in counts)
     assert pd.read_csv("heat.csv").columns[0] == "h3_06"
     assert pyogrio.list_layers("heat.gpkg")[:, 0].tolist() == ["heat"]
-    for name in [*names[:4], "heat.png"]:
+    for name in [*names[:4], "heat.png", "heat.html"]:
         shown = run("show", name, "--json")
         assert shown.code == 0, shown.err
         assert shown.facts["record"] == record
@@ -93,9 +93,10 @@ INPUTS = [
 
 def test_test_releases_are_stamped_in_every_format(run, folder):
     with noiseless():
-        names = ("heat.geojson", "heat.gpkg", "heat.fgb", "heat.csv")
+        names = ("heat.geojson", "heat.gpkg", "heat.fgb", "heat.csv", "heat.html")
         assert run("heatmap", "trips.parquet", *(f"-o{name}" for name in names), *ASKED).code == 0
     assert '"NOT PRIVATE"' in Path("heat.geojson").read_text()[:200]
+    assert "NOT PRIVATE: noise none (test)" in Path("heat.html").read_text()
     for name in ("heat.gpkg", "heat.fgb"):
         assert gpd.read_file(name)["NOT PRIVATE"].eq("none (test)").all()
     assert pd.read_csv("heat.csv")["NOT PRIVATE"].eq("none (test)").all()
@@ -129,6 +130,12 @@ def test_slots_can_be_text_and_are_rows_of_the_file(run, folder, trips):
     assert table.columns[:4].tolist() == ["NOT PRIVATE", "h3_06", "day", "hour"]
     assert table.loc[table["day"] == 8, "noisy_count"].sum() == 0
     assert table["noisy_count"].sum() > 0
+
+
+def test_slots_share_one_web_page(run, folder):
+    done = run("heatmap", "trips.parquet", "-o", "heat.html", *ASKED, "--by", "hour=0:24")
+    assert done.code == 0, done.err
+    assert os.path.getsize("heat.html") < 400_000
 
 
 def test_zones_need_no_box_and_keep_their_keys(run, folder):

@@ -37,6 +37,15 @@ def built(tmp_path_factory):
     return out
 
 
+def assets():
+    """What the web page is made of, libraries and their licences included."""
+    files = {
+        str(path.relative_to(ROOT)) for path in (ROOT / "geodp/maps/assets").rglob("*") if path.is_file()
+    }
+    assert "geodp/maps/assets/vendor/leaflet/LICENSE" in files
+    return files
+
+
 def names_in_wheel(built):
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as file:
@@ -50,9 +59,11 @@ def test_the_wheel_holds_the_package_its_licence_and_nothing_else(built):
     modules = {str(path.relative_to(ROOT)) for path in (ROOT / "geodp").rglob("*.py")}
     assert modules <= names
     assert "geodp/py.typed" in names
+    assert assets() <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.split("/")[0] for name in names} == {"geodp", f"geodp-{geodp.__version__}.dist-info"}
-    assert "License-Expression: Apache-2.0" in metadata
+    assert "License-Expression: Apache-2.0 AND BSD-2-Clause AND ISC\n" in metadata
+    assert sum("/licenses/geodp/maps/assets/vendor/" in name for name in names) == 4
     assert "Requires-Python: >=3.11" in metadata
     extras = {
         line.removeprefix("Provides-Extra: ") for line in metadata.splitlines() if "Provides-Extra" in line
@@ -65,6 +76,7 @@ def test_the_sdist_holds_what_a_build_needs(built):
     with tarfile.open(archive) as file:
         names = {name.partition("/")[2] for name in file.getnames()}
     assert {"pyproject.toml", "LICENSE", "README.md", "geodp/py.typed", "geodp/__init__.py"} <= names
+    assert assets() <= names
 
 
 def test_the_wheel_installs_and_releases_a_map_in_a_fresh_environment(built, tmp_path):
@@ -103,7 +115,7 @@ def test_the_wheel_installs_and_releases_a_map_in_a_fresh_environment(built, tmp
     assert str(fresh) in where.stdout
     asked = ["--subject", "rider", "--cap", "1", "--bounds", "0,0,1,1", "--grid", "square:0.5", "--eps", "1"]
     done = subprocess.run(
-        [script, "heatmap", "trips.parquet", "-o", "heat.geojson", *asked],
+        [script, "heatmap", "trips.parquet", "-o", "heat.geojson", "-o", "heat.html", *asked],
         cwd=tmp_path,
         env=borrowed,
         capture_output=True,
@@ -112,3 +124,4 @@ def test_the_wheel_installs_and_releases_a_map_in_a_fresh_environment(built, tmp
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "heat.geojson").exists()
+    assert "L.GridLayer" in (tmp_path / "heat.html").read_text()
