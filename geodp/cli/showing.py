@@ -47,8 +47,8 @@ def _of_file(path: str) -> dict[str, Any]:
         facts = None
     if not isinstance(facts, dict):
         raise NotARelease(
-            f"{path} carries no geodp record. GeoJSON, GeoPackage, FlatGeobuf, GeoParquet, HTML and PNG that geodp wrote "
-            "have it; geodp show LEDGER LABEL finds it in a ledger."
+            f"{path} carries no geodp record. GeoJSON, GeoPackage, FlatGeobuf, GeoParquet, HTML and PNG that geodp "
+            "wrote have it; geodp show LEDGER LABEL finds it in a ledger."
         )
     if facts.get("seal") != seal(facts):
         raise NotARelease(f"{path}: its record was changed.")
