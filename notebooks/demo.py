@@ -26,14 +26,13 @@ def load() -> gpd.GeoDataFrame:
 
 def main() -> None:
     storms = load()
-    view = storms.dp(subject="storm_id", cap=12, bounds=(-100, 8, -10, 55), outside="drop", grid="h3:2")
+    view = storms.dp(subject="storm_id", cap=4, bounds=(-100, 8, -10, 55), outside="drop", grid="h3:1")
     plan = view.plan(1.0, 1e-6)
     print(plan, "\n")
 
     heat = view.heatmap(1.0, 1e-6)
     heat.to_file(ROOT / "heatmap.geojson", driver="GeoJSON")
-    axes = heat.plot("count", legend=True, figsize=(9, 6), cmap="magma_r", edgecolor="white", linewidth=0.2)
-    axes.set_title("Storms per cell, (1, 1e-6)-differentially private")
+    axes = geodp.plot(heat)
     axes.figure.savefig(ROOT / "heatmap.png", dpi=120, bbox_inches="tight")
 
     print(heat.drop(columns="geometry").sort_values("count", ascending=False).head(), "\n")

@@ -68,7 +68,8 @@ def parsed(thing):
 
 def forwarded(thing):
     """Return the public function that a method of ``gdf.dp`` or of a view forwards to, if it does."""
-    found = re.search(r"; see :func:`geodp\.(\w+)`", inspect.getdoc(thing) or "")
+    is_method = "." in thing.__qualname__
+    found = is_method and re.search(r"; see :func:`geodp\.(\w+)`", inspect.getdoc(thing) or "")
     return getattr(geodp, found[1]) if found else None
 
 

@@ -38,3 +38,17 @@ def test_all_texts_are_pages():
     pages = {page.stem for page in DOCS.glob("*.*") if page.suffix in {".md", ".rst"}}
     for page in pages - {"index", "command-line"} | {"../README", "../PRIVACY", "../CONTRIBUTING"}:
         assert re.search(rf"(^|<){re.escape(page)}>?$", index, re.MULTILINE), page
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(DOCS.glob("*.md")), *(DOCS.parent / name for name in ("README.md", "PRIVACY.md"))]
+)
+def test_names_in_the_texts_exist(page):
+    """What a text calls ``geodp.something`` is there."""
+    import geodp.dask
+
+    for dotted in set(re.findall(r"\bgeodp((?:\.[a-zA-Z_]\w*)+)", page.read_text(encoding="utf-8"))):
+        thing = geodp
+        for name in dotted.split(".")[1:]:
+            assert hasattr(thing, name), f"geodp{dotted}"
+            thing = getattr(thing, name)
