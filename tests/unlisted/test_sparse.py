@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import shapely
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
 import geodp
@@ -221,46 +219,7 @@ def test_equality_with_the_listed_release_without_noise(rows, numbered):
                 assert (a.dtype, a.name) == (b.dtype, b.name)
 
 
-# Who is protected ------------------------------------------------------------------------------------------
-
-places = st.tuples(st.floats(-74.15, -73.85), st.floats(40.55, 40.85))
-person = st.lists(places, max_size=6)
-
-
-def of_people(people):
-    riders = [who for who, spots in people for _ in spots]
-    spots = [spot for _, spots in people for spot in spots]
-    lon, lat = np.array(spots, dtype=float).reshape(-1, 2).T
-    return frame(np.array(riders, dtype=object), lon, lat)
-
-
-def tallied(plan, rows):
-    with testing.noiseless():
-        exact = geodp.release.tally(plan, rows, testing.current())
-    assert (np.diff(exact["key"]) > 0).all()
-    assert (exact["count"] > 0).all()
-    return dict(zip(exact["key"].tolist(), exact["count"].tolist(), strict=True))
-
-
-@pytest.mark.parametrize("cells", ["sparse", "select"])
-@pytest.mark.parametrize("neighboring", ["add_remove_one", "replace_one"])
-@settings(max_examples=25)
-@given(st.data())
-def test_tallies_of_neighbours_differ_within_l1_and_l2(cells, neighboring, data):
-    people = [(f"p{i}", data.draw(person)) for i in range(data.draw(st.integers(0, 3)))]
-    me, other = ("me", data.draw(person)), ("me", data.draw(person))
-    grid, cap, times = (
-        data.draw(st.sampled_from(c)) for c in (["h3:6", "square:0.05", "h3:1"], [1, 2, 5], [1, 2])
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", geodp.NoiseWarning)
-        setting = {**SETTING, "cap": cap, "grid": grid, "cells": cells, "rows_per_cell": times}
-        plan = geodp.plan(1.0, 1e-6, **setting, neighboring=neighboring)
-    swapped = [*people, other] if neighboring == "replace_one" else people
-    a, b = tallied(plan, of_people([*people, me])), tallied(plan, of_people(swapped))
-    moved = [abs(a.get(key, 0) - b.get(key, 0)) for key in a.keys() | b.keys()]
-    assert sum(moved) <= plan.l1
-    assert sum(d * d for d in moved) <= plan.measurements[0].l2_squared
+# What rows can tell ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cells", ["sparse", "select"])
