@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from functools import cache
 
 import geopandas as gpd
 import numpy as np
@@ -11,7 +12,7 @@ import shapely
 
 import geodp
 
-__all__ = ["NYC", "POLES", "RELEASES", "numbers", "read_page", "trips", "wheel"]
+__all__ = ["KINDS", "NYC", "POLES", "numbers", "read_page", "release", "trips", "wheel"]
 
 NYC = (-74.3, 40.4, -73.6, 41.0)
 POLES = (-180, -90, 180, 90)
@@ -31,10 +32,10 @@ def trips(n=400):
     )
 
 
-def wheel(corners):
+def wheel(corners, rays=40):
     """Two zones with very many corners: a star, and the plain with a hole around it."""
     turn = np.linspace(0, 2 * np.pi, corners, endpoint=False)
-    reach = 0.15 + 0.05 * np.sin(40 * turn)
+    reach = 0.15 + 0.05 * np.cos(rays * turn)
     star = shapely.Polygon(np.column_stack([-73.95 + reach * np.cos(turn), 40.7 + reach * np.sin(turn)]))
     plain = shapely.box(*NYC).difference(star)
     return gpd.GeoDataFrame({"place": ["star", "plain"]}, geometry=[star, plain], crs=4326)
@@ -58,8 +59,14 @@ def of_zones(grid):
     return trips().dp.heatmap(1, subject="rider", cap=2, grid=grid)
 
 
+@cache
+def release(kind):
+    """Return one release of a kind, drawn once; nothing changes it."""
+    return KINDS[kind]()
+
+
 # What to_html must show without complaints.
-RELEASES = {
+KINDS = {
     "hexagons": lambda: count("h3:6"),
     "one cell": lambda: count("box"),
     "squares": lambda: count("square:0.1", outside="drop"),
