@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN = $(VENV)/bin/python
 WORKERS ?= 2
 
-.PHONY: test oldest demo docs audit accuracy check format assets bench clean
+.PHONY: test oldest demo notebooks docs audit accuracy check format assets bench clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "geodp needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -30,6 +30,10 @@ oldest: $(VENV)-oldest/.ready
 
 demo: $(VENV)/.ready
 	$(RUN) notebooks/demo.py
+
+# Runs the course and stores what it shows.
+notebooks: $(VENV)/.ready
+	$(RUN) notebooks/execute.py
 
 # The pages, in docs/_build/docs/index.html; what Sphinx warns of is an error. Needs no network.
 docs: $(VENV)/.ready
