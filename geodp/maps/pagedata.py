@@ -56,7 +56,7 @@ def page_data(picture: Picture, *, coastlines: bool, mercator: bool = False) -> 
         raise ValueError(
             "tiles end at 85 degrees of latitude, and cells lie beyond: leave tiles out, and the map shows the poles."
         )
-    slot_of_row, slots = _slots(frame)
+    slot_of_row, slots = _slots(frame, picture.rows.facts)
     kind_of_row, kinds = _kinds(picture)
     facts = {
         "names": words.row_names(frame.index.get_level_values(0)[first]),
@@ -89,22 +89,22 @@ def _places(frame: gpd.GeoDataFrame, facts: Mapping[str, Any]) -> tuple[Ints, In
     return codes.astype(np.int64), np.unique(codes, return_index=True)[1].astype(np.int64)
 
 
-def _slots(frame: pd.DataFrame) -> tuple[Ints, list[dict[str, Any]]]:
+def _slots(frame: pd.DataFrame, facts: Mapping[str, Any]) -> tuple[Ints, list[dict[str, Any]]]:
     """Return the number of each row's slot, and the names and labels that the numbers stand for."""
     number = np.zeros(len(frame), dtype=np.int64)
     slots = []
-    for level in range(1, frame.index.nlevels):
+    for level in range(1, frame.index.nlevels if len(frame) else 1):
         values = frame.index.get_level_values(level)
-        codes, levels = _level(values)
+        codes, levels = _level(values, given=facts["cells"] == "all")
         number = number * len(levels) + codes
         slots.append({"name": shown(str(values.name)), "labels": [shown(str(label)) for label in levels]})
     return number, slots
 
 
-def _level(values: pd.Index) -> tuple[Ints, pd.Index]:
-    """Return the codes of a slot's labels: in their own order, or as they come where they have none."""
+def _level(values: pd.Index, given: bool) -> tuple[Ints, pd.Index]:
+    """Return the codes of a slot's labels: as they were given, which is how rows come if all were released."""
     try:
-        codes, levels = pd.factorize(values, sort=True)
+        codes, levels = pd.factorize(values, sort=not given)
     except TypeError:
         codes, levels = pd.factorize(values)
     return codes.astype(np.int64), pd.Index(levels)

@@ -2,8 +2,8 @@
 
 Leaflet moves the map; the cells are drawn by a layer of our own, into canvas tiles, a few milliseconds at a time.
 With 98,208 hexagons in Chromium without a GPU, Leaflet's own polygons took 10 s to appear and 2.8 s for each zoom,
-WebGL (MapLibre) 2.4 s for each frame; the tiles appear in under 2 s and a frame takes 17 ms. The page is 1 MB, the
-same map as GeoJSON 41 MB. ``Makefile`` target ``assets`` refreshes what is taken over from elsewhere.
+WebGL (MapLibre) 2.4 s for each frame; the tiles appear in about 1 s and a frame takes 17 ms. The page is 1.4 MB, the
+same map as GeoJSON 41 MB. ``make assets`` fetches what is taken over from elsewhere.
 
 Everything in the page is either markup written here, escaped text, or a block of bytes, and its policy lets only
 the scripts run whose digests it names: a zone called ``</script><script>`` stays a name.
@@ -151,7 +151,7 @@ def _page(
         budget=escape(shows.lines[0]),
         legend=_legend(shows),
         explanation=_explanation(facts),
-        shown_record=escape(json.dumps(facts, indent=2, ensure_ascii=False)),
+        shown_record=escape(_readable_json(facts)),
         record=_json(facts),
         settings=_json({"tiles": tiles, "classes": shows.scale.size}),
         credit="" if attribution is None else f'<p id="credit">{escape(shown(attribution, 300))}</p>',
@@ -268,6 +268,12 @@ def _explanation(facts: Mapping[str, Any]) -> str:
     return "\n".join(
         f"<dt>{escape(head)}</dt><dd>{escape(' '.join(texts))}</dd>" for head, *texts in paragraphs
     )
+
+
+def _readable_json(value: Any) -> str:
+    """Return JSON on lines, with escapes for what would not print, or would turn the direction of print."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def _json(value: Any) -> str:

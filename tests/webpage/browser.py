@@ -185,7 +185,10 @@ class Page:
         return x, y
 
     def hover(self, lon: float, lat: float) -> str:
-        """Point at a place and return what the card says."""
+        """Point at a place and return what the card says; from now on nothing lies over the map."""
+        self.do(
+            "for (const over of document.querySelectorAll('details, .leaflet-control')) over.hidden = true"
+        )
         x, y = self.pixel(lon, lat)
         self.mouse(x + 1, y)
         self.mouse(x, y)

@@ -85,6 +85,7 @@ KINDS = {
     "none": lambda: count("h3:8", eps=0.01, cells="sparse", phantoms=1e-9),
     "select": lambda: count("h3:7", eps=4, n=20_000, cells="select"),
     "sparse slots": lambda: count("h3:6", eps=4, n=20_000, cells="sparse", by={"hour": range(24)}),
+    "none in slots": lambda: count("h3:8", eps=0.01, cells="sparse", phantoms=1e-9, by={"hour": range(24)}),
     "some rows": lambda: count("h3:6").iloc[5:20],
     "moved points": lambda: trips(40).dp.perturb(eps_per_km=1, subject="rider", max_reports=40),
 }

@@ -168,9 +168,9 @@ def test_names_that_look_like_markup_stay_names(tmp_path):
     plain = geodp.to_html(release("zones"), tmp_path / "b.html").read_text(encoding="utf-8")
     for tag in ("<script", "</script", "<img", "<!--", "<style"):
         assert text.count(tag) == plain.count(tag)
-    assert "\u2028" not in text
+    assert not {"\u2028", "\u202e"} & set(text)
     facts = read_page(path)
-    assert facts["slots"][0]["labels"] == sorted(ODD[:2])
+    assert facts["slots"][0]["labels"] == ODD[:2]
     assert sum("alert(1)" in name for name in facts["names"]) == len(ODD)
 
 

@@ -48,12 +48,10 @@ class Shapes {
     this.index.add(west, north, east, south);
   }
 
-  // All shapes whose boxes meet a window and some pixels around it, in the order of the release.
+  // All shapes whose boxes meet a window and some pixels around it.
   near({ left, top, side, scale }, pixels) {
     const margin = pixels / scale;
-    return this.index
-      ? this.index.search(left - margin, top - margin, left + side + margin, top + side + margin).sort((a, b) => a - b)
-      : [];
+    return this.index ? this.index.search(left - margin, top - margin, left + side + margin, top + side + margin) : [];
   }
 
   // The shapes at a place; points within a radius, the nearest first.
