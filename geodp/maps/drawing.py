@@ -13,6 +13,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
+from geodp.maps.coasts import coastline
 from geodp.maps.pictures import Picture
 from geodp.maps.scales import HATCHED, UNTOLD
 from geodp.maps.sheets import Sheet
@@ -23,6 +24,7 @@ __all__ = [
     "INK",
     "anchors",
     "draw_cells",
+    "draw_coast",
     "draw_points",
     "dress",
     "legend_entries",
@@ -120,6 +122,31 @@ def draw_points(ax: Any, shows: Picture, shapes: Shapes, colours: Sequence[str])
     size = float(np.clip(4000 / max(len(xy), 1), 6, 60))
     ax.scatter(*xy[~told].T, s=size, facecolors="none", edgecolors=_FAINT, linewidths=0.6, zorder=2)
     ax.scatter(*xy[told].T, s=size, c=list(faces[told]), edgecolors="white", linewidths=0.4, zorder=3)
+
+
+def draw_coast(ax: Any, sheet: Sheet, bounds: Bounds) -> None:
+    """Draw the coast as thin lines, for orientation, where the map is large enough for what they can say."""
+    from matplotlib.collections import LineCollection
+
+    west, south, east, north = bounds
+    if sheet.pole:
+        edge = 90.0 - max(map(abs, bounds))
+        west, south, east, north = (
+            (-180.0, edge, 180.0, 90.0) if sheet.pole > 0 else (-180.0, -90.0, 180.0, -edge)
+        )
+    held = coastline((west, south, east, north))
+    if held is None:
+        return
+    lon, lat = held.lon / 10.0**held.digits, held.lat / 10.0**held.digits
+    middle = (west + east) / 2
+    lon = middle + (lon - middle + 180.0) % 360.0 - 180.0
+    jumps = np.flatnonzero(np.abs(np.diff(lon)) > 180.0) + 1
+    places = np.column_stack([lon, lat])
+    places = sheet.xy(places) if sheet.pole else places
+    lines = np.split(places, np.union1d(np.cumsum(held.corners)[:-1], jumps))
+    ax.add_collection(
+        LineCollection(lines, colors=INK, linewidths=0.5, alpha=0.55, zorder=1.5), autolim=False
+    )
 
 
 def view(shapes: Shapes, around: Bounds | None = None) -> Bounds:

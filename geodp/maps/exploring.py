@@ -39,7 +39,7 @@ def explore(
     error: bool = False,
     rule: str = "simultaneous",
     level: object = 0.95,
-    tiles: Any = "CartoDB positron",
+    tiles: Any = "OpenStreetMap",
     cmap: Any = None,
     legend: bool = True,
 ) -> "folium.Map":
@@ -49,10 +49,11 @@ def explore(
     ----------
     frame, column, slot, error, rule, level, cmap
         As in :func:`geodp.plot`. Several slots become layers, of which one is shown at a time.
-    tiles : str, xyzservices.TileProvider or None, default "CartoDB positron"
-        The base map, as folium takes it: a pale one, on which colours can be read. The reader's browser fetches
-        it from its maker's servers; ``None`` draws none. Python itself reads nothing from the network, but the
-        page loads Leaflet from its usual servers; :func:`geodp.to_html` writes a page that loads nothing.
+    tiles : str, xyzservices.TileProvider or None, default "OpenStreetMap"
+        The base map, as folium takes it; it is drawn pale and without colour, so that colours can be read. The
+        reader's browser fetches it from its maker's servers; ``None`` draws none. Python itself reads nothing from
+        the network, but the page loads Leaflet from its usual servers; :func:`geodp.to_html` writes a page
+        that loads nothing.
     legend : bool, default True
         Whether to say on the map what is counted, eps, delta, the half-width, and what colours stand for.
 
@@ -214,14 +215,15 @@ def _look_at(page: Any, shapes: NDArray[np.object_], shows: Picture) -> None:
 
 
 def _panel(shows: Picture, colours: Sequence[str], legend: bool, blank: bool) -> str:
-    """Return the legend and the stamp, as HTML over the map; without a base map, the paper is white."""
+    """Return the legend and the stamp, as HTML over the map; a base map is pale, and without one the paper is white."""
     pattern = (
         '<svg width="0" height="0" style="position:absolute"><defs>'
         f'<pattern id="{_HATCH}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         f'<line x1="0" y1="0" x2="0" y2="6" stroke="{HATCHED}" stroke-width="1.6" stroke-opacity="0.6"/>'
         "</pattern></defs></svg>"
     )
-    paper = "<style>.leaflet-container{background:#fff}</style>" if blank else ""
+    pale = ".leaflet-tile-pane{filter:grayscale(1) opacity(.55)}"
+    paper = f"<style>{'.leaflet-container{background:#fff}' if blank else pale}</style>"
     return paper + pattern + _stamped(shows) + (_legend(shows, colours) if legend else "")
 
 

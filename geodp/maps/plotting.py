@@ -154,9 +154,10 @@ class Plate:
         lonlat = outlines(shows.rows)
         around = np.concatenate([lonlat, *(outlines(other.rows) for other in beside)])
         sheet = lay_out(around)
-        bounds = drawing.view(sheet.place(around), box_of(shows.rows.facts))
+        placed = sheet.place(around)
+        bounds = drawing.view(placed, box_of(shows.rows.facts))
         colours = shows.scale.colours(drawing.anchors(cmap))
-        return cls(shows, sheet.place(lonlat), sheet, bounds, colours, are_points(lonlat))
+        return cls(shows, placed[: len(lonlat)], sheet, bounds, colours, are_points(lonlat))
 
     def size(self, panels: int, legend: bool) -> tuple[float, float]:
         """Return inches for a figure of some panels."""
@@ -170,6 +171,7 @@ class Plate:
             drawing.draw_points(ax, shows, shapes, self.colours)
         else:
             drawing.draw_cells(ax, shows, shapes, self.colours, self.bounds)
+        drawing.draw_coast(ax, self.sheet, self.bounds)
         named = f"{shows.title}, {part.name}" if part.name else shows.title
         drawing.dress(ax, self.sheet, self.bounds, named if title is None else title, shows.stamp)
         return ax

@@ -1,6 +1,6 @@
 """Which cells can be told from zero: a rule over all cells at once, from the record and the frame alone.
 
-At a marginal 95 %, 243 of 10,000 empty cells pass. So a cell is shown as data where its measurement passes what
+At a marginal 95 %, some 220 of 10,000 empty cells pass. So a cell is shown as data where its measurement passes what
 the largest noise of all K public cells (and slots) reaches with probability 5 % only: with 95 % nothing empty is
 shown at all. The Benjamini-Hochberg rule shows more cells and lets 5 % of those shown be empty, on average.
 """

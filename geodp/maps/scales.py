@@ -151,11 +151,14 @@ def scale_of(
     (-50.0, 0.0, 50.0)
     """
     finite = np.sort(values[np.isfinite(values)])
-    falling = not diverging and len(finite) > 0 and bool(finite[-1] <= 0)
-    if diverging or falling:
-        finite = np.sort(np.abs(finite))
-    if len(finite) >= 3:
-        finite = finite[:-1] if diverging else finite[1:-1]
+    many = len(finite) >= 3
+    if diverging:
+        finite = np.sort(np.abs(finite))[: -1 if many else None]
+    elif many:
+        finite = finite[1:-1]
+    falling = len(finite) > 0 and bool(finite[-1] < 0)
+    if falling:
+        finite = -finite[::-1]
     least = max(width, 1.0 if whole else 0.0)
     most = _MOST_A_SIDE if diverging else _MOST
     cuts = _cuts(float(finite[0]), float(finite[-1]), least, even, most) if len(finite) else []

@@ -47,12 +47,16 @@ def slots_of(rows: Held, slot: Any = None) -> list[Slot]:
             raise ValueError(f"slot={slot!r}: these rows have no slots, which come from by={{...}}.")
         return [Slot("", None, np.ones(len(index), dtype=bool))]
     names = [str(name) for name in index.names[1:]]
-    wanted = {name: _listed(value) for name, value in _by_name(names, slot).items()}
-    _check(index, wanted)
+    asked = _by_name(names, slot)
+    wanted = {name: _listed(value) for name, value in asked.items()}
+    if rows.facts["cells"] == "all":
+        _check(index, wanted)
     held = index.droplevel(0)
     kept = np.ones(len(index), dtype=bool)
     for name, values in wanted.items():
         kept &= np.asarray(index.get_level_values(name).isin(values))
+    if not kept.any():
+        return [_empty(asked, kept)]
     found = _ordered(held[kept], rows)
     codes = found.get_indexer(held)
     return [
@@ -90,6 +94,12 @@ def _by_name(names: list[str], slot: Any) -> dict[str, Any]:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+
+
+def _empty(asked: Mapping[str, Any], kept: NDArray[np.bool_]) -> Slot:
+    """Return a slot of no rows: where only some cells are released, a level may have none, and is not listed."""
+    name = ", ".join(f"{shown(name)}={shown(str(value))}" for name, value in asked.items())
+    return Slot(name, tuple(asked.values()), kept)
 
 
 def _listed(value: Any) -> list[Any]:
