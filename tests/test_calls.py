@@ -4,11 +4,13 @@ import inspect
 import pickle
 import random
 import warnings
+from fractions import Fraction
 
 import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
+import shapely
 
 import geodp
 from geodp.accessor import Accessor
@@ -184,6 +186,13 @@ def test_a_typed_number_is_one_release_however_it_was_typed():
     assert len(keys) == 1
 
 
+@pytest.mark.parametrize("eps", ["0.1", "0.123456789012345678901", "1/3", "0.00012345"])
+def test_eps_is_what_was_typed_to_the_last_digit(eps):
+    plan = geodp.plan(eps, **SETTING)
+    assert plan.eps == plan.charge.eps == Fraction(eps)
+    assert Fraction(plan.scale) * Fraction(eps) >= 3
+
+
 @pytest.mark.parametrize("frame", [pd.DataFrame({"rider": [1]}), pd.Series([1])])
 def test_only_geodataframes_have_dp(frame):
     with pytest.raises(AttributeError):
@@ -205,6 +214,56 @@ def test_geoparquet_io_537_any_crs_gives_the_same_counts(trips):
         ]
     for other in counts[1:]:
         pd.testing.assert_series_equal(counts[0], other)
+
+
+def at(places, **columns):
+    lon, lat = zip(*places, strict=True)
+    return gpd.GeoDataFrame(columns, geometry=gpd.points_from_xy(lon, lat), crs=4326)
+
+
+ZONE = geodp.Zones(gpd.GeoDataFrame({"z": [1]}, geometry=[shapely.box(*NYC)], crs=4326), "z")
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"bounds": NYC, "grid": "h3:6", "outside": "drop"},
+        {"bounds": NYC, "grid": "h3:6", "outside": "clamp"},
+        {"grid": ZONE},
+        {"bounds": (-180, -90, 180, 90), "grid": "h3:3", "by": {"hour": [5]}},
+    ],
+    ids=["dropped", "clamped", "zones", "slots"],
+)
+def test_google_dp_31_rows_outside_the_domain_do_not_use_up_the_cap(where):
+    """Nine places elsewhere, or at other hours, come first; the one inside is what counts."""
+    far = [(10 + i, 50.0) for i in range(9)]
+    people = at([*far, (-73.97, 40.75)], rider=["a"] * 10, hour=[1] * 9 + [5])
+    with geodp.testing.noiseless():
+        heat = geodp.heatmap(people, 1, subject="rider", cap=1, mechanism="laplace", **where)
+    (counted,) = heat.index[heat["noisy_count"] > 0]
+    assert heat["noisy_count"].sum() == 1
+    assert heat.geometry[counted].covers(shapely.Point(-73.97, 40.75))
+
+
+@pytest.mark.parametrize("grid", ["h3:6", "square:0.05"])
+def test_points_outside_the_box_move_to_its_border_or_are_left_out(grid):
+    people = at([(-73.97, 40.75), (-80, 40.5), (0, 60), (-73.7, 30), (150, -80)], rider=list("abcde"))
+    where = {"subject": "rider", "cap": 1, "bounds": NYC, "grid": grid}
+    with geodp.testing.noiseless():
+        moved = geodp.heatmap(people, 1, **where)
+        dropped = geodp.heatmap(people, 1, outside="drop", **where)
+    assert moved["noisy_count"].sum() == 5
+    assert moved.loc[moved["edge"], "noisy_count"].sum() == 4
+    assert dropped["noisy_count"].sum() == 1
+
+
+@pytest.mark.filterwarnings("ignore::geodp.NoiseWarning")
+def test_which_cells_are_kept_is_chosen_anew_for_each_release():
+    """Of ten cells one is kept; ten releases agree in fewer than 1 of 1e9 runs."""
+    people = at([(x + 0.5, 0.5) for x in range(10)], rider=["a"] * 10)
+    plan = geodp.plan(99, subject="rider", cap=1, bounds=(0, 0, 10, 1), grid="square:1", mechanism="laplace")
+    kept = {int(np.argmax(plan.release(people)["noisy_count"])) for _ in range(10)}
+    assert len(kept) > 1
 
 
 def test_h3pandas_31_the_active_geometry_counts(trips):

@@ -40,10 +40,27 @@ def test_an_integer_column_with_gaps_keeps_its_ids():
 
 @pytest.mark.parametrize(
     "values",
-    [["a", "a\0b", "a\0c"], ["é", "e\u0301"], ["", " "], [2**63, 2**63 + 1, 2**70], [2**53, 2**53 + 1]],
+    [
+        ["a", "a\0b", "a\0c"],
+        ["é", "e\u0301"],
+        ["", " "],
+        [2**63, 2**63 + 1, 2**70],
+        [2**53, 2**53 + 1],
+        [-1, -2, 0, 2**61 - 1, "x"],  # Python hashes -1 and -2, and 0 and 2**61 - 1, alike
+    ],
 )
 def test_ids_that_look_alike_are_not_merged(values):
     assert len(groups(pd.Series(values, dtype=object))) == len(values)
+
+
+@pytest.mark.parametrize("dtype", ["str", "category", "object", "int64"])
+def test_many_ids_stay_apart(dtype):
+    """A hash of 32 bits would merge about ten pairs of these: none at all in 1 of 30,000 keys."""
+    n = 300_000
+    numbers = np.random.default_rng(1).permutation(2**50 + 7 * np.arange(n))
+    values = pd.Series(numbers) if dtype == "int64" else pd.Series(numbers.astype(str)).astype(dtype)
+    made = subjects(values)
+    assert len(made.ids) == len(set(made.ids.tolist())) == len(np.unique(made.codes)) == n
 
 
 ids = st.one_of(

@@ -309,6 +309,22 @@ def test_smartnoise_621_what_was_spent_is_rounded_up_and_what_is_left_down(numbe
 
 
 @settings(max_examples=50)
+@given(
+    st.fractions(min_value=Fraction(1, 10**9), max_value=3),
+    st.fractions(min_value=0, max_value=Fraction(1, 10**6)),
+)
+def test_smartnoise_621_statements_never_say_too_little(eps, delta):
+    charge = Charge(eps, delta, eps**2)
+    shown = amounts(charge)
+    for name in ("eps", "delta", "rho"):
+        assert exact(shown[name], name) >= getattr(charge, name)
+    held = ceiling(4, "1e-4")
+    left = left_amounts(held, charge)
+    assert exact(left["eps"], "eps") <= held.eps - eps
+    assert exact(left["delta"], "delta") <= held.delta / 2 - delta
+
+
+@settings(max_examples=50)
 @given(st.lists(st.fractions(min_value=Fraction(1, 1000), max_value=1), min_size=1, max_size=20))
 def test_smartnoise_621_the_odometer_is_monotone(steps):
     total, shown = NOTHING, {"eps": 0.0, "delta": 0.0, "rho": 0.0}

@@ -71,18 +71,21 @@ def test_the_reach_is_attained():
     assert max(moved) - min(moved) <= choice("replace_one", (1, 2, 3, 4), "0.5").reach == 2
 
 
+def law_of(planned, people):
+    """Return the probability of each candidate, at 30 digits."""
+    scale = Fraction(planned.scale)
+    found = penalties(np.array(people, int), planned.candidates, planned.quantile)
+    with mpmath.workdps(30):
+        weights = [mpmath.exp(-mpmath.mpf((d / scale).numerator) / (d / scale).denominator) for d in found]
+        return [w / sum(weights) for w in weights]
+
+
 def worst_ratio(neighboring, candidates, quantile, eps, n=5, kinds=(1, 2, 3, 5)):
     """Return the largest log-ratio of the law over all data sets of up to n people, at 30 digits."""
     planned = choice(neighboring, candidates, quantile, eps)
-    scale = Fraction(planned.scale)
 
     def law(people):
-        found = penalties(np.array(people, int), candidates, planned.quantile)
-        with mpmath.workdps(30):
-            weights = [
-                mpmath.exp(-mpmath.mpf((d / scale).numerator) / (d / scale).denominator) for d in found
-            ]
-            return [w / sum(weights) for w in weights]
+        return law_of(planned, people)
 
     worst = mpmath.mpf(0)
     for size in range(n):
@@ -101,6 +104,18 @@ def worst_ratio(neighboring, candidates, quantile, eps, n=5, kinds=(1, 2, 3, 5))
 def test_the_law_of_all_small_data_sets_is_eps_private(neighboring, quantile, eps):
     worst = worst_ratio(neighboring, (1, 2, 4), quantile, eps)
     assert 0.2 * float(Fraction(eps)) < worst <= float(Fraction(eps)) * (1 + 1e-12)
+
+
+def test_many_candidates_need_the_whole_reach_of_an_exchange():
+    """One penalty falls, all others rise: with a reach of 1 the ratio would be nearly twice eps."""
+    eps, candidates = Fraction(1, 10), tuple(range(1, 61))
+    planned = choice("replace_one", candidates, "0.5", eps)
+    people = [1] * 9 + [2] + [60] * 10
+    moved = changes(people, [1, *people[:-1]], candidates, Fraction(1, 2))
+    assert max(moved) - min(moved) == planned.reach == 2
+    before, after = law_of(planned, people), law_of(planned, [1, *people[:-1]])
+    worst = max(abs(mpmath.log(x / y)) for x, y in zip(before, after, strict=True))
+    assert 0.95 * eps < worst <= eps
 
 
 def test_a_planted_fault_is_seen(monkeypatch):

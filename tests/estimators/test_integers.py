@@ -48,6 +48,13 @@ def test_the_rule_exactly(values, random):
     assert found.tolist() == by_hand(values, order)
 
 
+@pytest.mark.parametrize("whole", [0, 1, 2, 7, 2**40])
+def test_half_a_unit_is_rounded_up_wherever_it_stands(whole):
+    """Half-even rounding would give 0 for 0.5 and 2 for 1.5, and is no rule that moves with its number."""
+    assert to_integers(np.array([whole + 0.5])).tolist() == [whole + 1]
+    assert to_integers(np.array([0.25, whole + 0.25])).sum() == whole + 1
+
+
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=400), st.integers(0, 6), st.integers(0, 6))
 def test_runs_of_whole_blocks_and_the_total_move_by_at_most_one(values, first, last):
     x = np.array(values)

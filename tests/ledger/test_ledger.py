@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import pickle
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -284,6 +285,25 @@ def test_a_label_is_released_once_and_replayed_for_nothing(ledger, path):
         np.testing.assert_array_equal(stored.columns[name], values)
     assert fingerprint(path) == before
     assert ledger.stored("another", "{}") is None
+
+
+def test_the_file_itself_refuses_a_label_or_an_entry_that_serves_twice(ledger, path):
+    """Whatever program writes it: one label is one release, and one debit pays for one."""
+    release(ledger, "a")
+    release(ledger, "b")
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA foreign_keys = ON")
+    for change in (
+        "label = 'a' WHERE label = 'b'",
+        "entry = 1 WHERE label = 'b'",
+        "entry = 99",
+        "state = 'free'",
+    ):
+        with pytest.raises(sqlite3.IntegrityError):
+            connection.execute(f"UPDATE geodp_releases SET {change}")
+        connection.rollback()
+    connection.close()
+    assert ledger.verify()["problem"].str.contains("paid for").sum() == 0
 
 
 def test_the_same_label_with_other_arguments_is_an_error(ledger):

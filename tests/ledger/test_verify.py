@@ -95,6 +95,13 @@ def test_noise_that_is_a_millionth_too_small_is_found(made):
     assert cost_problem(charge, [one, one])
 
 
+def test_a_laplace_paid_in_rho_alone_is_found():
+    """Its rho is right, and its eps a tenth of what the noise costs."""
+    charge, measurements = laplace()
+    cheap = Charge(charge.eps / 10, Fraction(0), charge.rho)
+    assert "charged eps 0.01, costs 0.1" in cost_problem(cheap, measurements)
+
+
 def test_a_gaussian_paid_in_eps_or_rho_alone_is_found():
     charge, measurements = gaussian()
     assert "delta" in cost_problem(Charge(charge.eps, Fraction(0), charge.rho), measurements)

@@ -22,6 +22,7 @@ from shapely import LineString, MultiPoint, Point, Polygon
 from geodp.errors import PrivacyUnitWarning
 from geodp.locations import expected_displacement_m, perturb, radius_quantile_m
 from geodp.policy import EACH_ROW
+from geodp.sphere import snap
 from geodp.testing import noiseless, seeded
 
 WGS84 = Geod(ellps="WGS84")
@@ -100,6 +101,16 @@ def test_any_crs_in_longitude_and_latitude_out(crs):
     assert moved.crs == 4326
     assert (metres(true, moved) < 2).all()
     assert moved.attrs["geodp"]["noise"] == "none (test)"
+
+
+@pytest.mark.parametrize("step", [1, 7.3, 1000])
+def test_every_published_point_lies_on_the_grid(step):
+    """Its bits are those of its cell; a noised double off the grid would tell where it was drawn from."""
+    for people in (at(-9.14, 38.7, 200), at(179.9999, -16.9, 50), at(0, 90, 50)):
+        lon, lat = coordinates(perturb(people, 5, subject=EACH_ROW, snap_m=step))
+        again = snap(lon, lat, step)
+        assert (again[0] == lon).all()
+        assert (again[1] == lat).all()
 
 
 def test_noise_comes_from_the_operating_system_each_time(monkeypatch):

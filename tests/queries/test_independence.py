@@ -108,6 +108,8 @@ def test_no_order_of_rows_nor_index_nor_foreign_column_matters(name, where):
     with testing.noiseless(3):
         a, b = plan.release(rows), plan.release(other)
     pd.testing.assert_frame_equal(pd.DataFrame(a), pd.DataFrame(b), check_exact=True)
+    assert a.attrs == b.attrs
+    assert list(b.attrs) == ["geodp"]
 
 
 def test_a_choice_of_the_first_rows_would_be_seen(monkeypatch):

@@ -96,6 +96,19 @@ def test_bounds_hold_on_few_keys_with_many_rows_in_each(kind, mechanism, neighbo
         assert_within(plan, a, b)
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_courier_in_many_cells_moves_no_more_than_is_claimed(kind, mechanism, rows):
+    """In 100 cells, far beyond cap and k_max: totals are cut for each subject, not only for all."""
+    for cap in (1, 4, 6):
+        plan = geodp.plan(
+            0.5, 1e-6, **BASE, **EVERY[kind], cap=cap, rows_per_cell=rows, mechanism=mechanism
+        )  # fmt: skip
+        me = [("me", [(x, y) for x in range(10) for y in range(10)] * rows)]
+        assert_within(plan, tallies(plan, [("other", [(3, 3)]), *me]), tallies(plan, [("other", [(3, 3)])]))
+
+
 @pytest.mark.parametrize("neighboring", ["add_remove_one", "replace_one"])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("kind", EVERY)
