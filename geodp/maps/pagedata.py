@@ -50,7 +50,7 @@ def page_data(picture: Picture, *, coastlines: bool, mercator: bool = False) -> 
     shape_of_row, first = _places(frame, picture.rows.facts)
     outlines = frame.geometry if frame.crs is None else frame.geometry.to_crs(4326)
     shapes = shapes_of(np.asarray(outlines.array, dtype=object)[first])
-    view = extent(shapes) or _asked(picture.rows.facts)
+    view = _view(shapes, picture.rows.facts)
     polar = max(-view[1], view[3]) > _MERCATOR_ENDS
     if polar and mercator:
         raise ValueError(
@@ -132,11 +132,11 @@ def _metres(reach: "pd.Series[float]") -> NDArray[np.int32]:
     return np.ceil(np.minimum(reach.to_numpy(dtype=np.float64), 2e7)).astype(np.int32)
 
 
-def _asked(facts: Mapping[str, Any]) -> tuple[float, float, float, float]:
-    """Return what to show where no cell was released: the box that was asked for."""
+def _view(shapes: Shapes, facts: Mapping[str, Any]) -> tuple[float, float, float, float]:
+    """Return what to show first: the cells; the box that was asked for of mean places, or where no cell is."""
     box = facts.get("bounds")
-    if box is None:
-        return _WORLD
+    if box is None or (facts["query"] != "centroid" and len(shapes.lon)):
+        return extent(shapes) or _WORLD
     west, south, east, north = map(float, box)
     return west, south, east + 360 if east < west else east, north
 

@@ -81,6 +81,7 @@ KINDS = {
     "mean": lambda: of_minutes("mean"),
     "slots": lambda: count("h3:5", by={"hour": range(24)}),
     "centroids": lambda: trips().dp.centroid(1, 1e-6, subject="rider", cap=4, bounds=NYC, grid="h3:6"),
+    "one place": lambda: trips().dp.centroid(1, 1e-6, n=40, subject="rider", cap=1, bounds=NYC),
     "sparse": lambda: count("h3:7", eps=4, n=20_000, cells="sparse"),
     "none": lambda: count("h3:8", eps=0.01, cells="sparse", phantoms=1e-9),
     "select": lambda: count("h3:7", eps=4, n=20_000, cells="select"),

@@ -264,6 +264,11 @@ def test_tiles_that_end_before_the_pole_are_refused_for_cells_there(tmp_path):
         geodp.to_html(release("south pole"), tmp_path / "a.html", tiles=HERE, attribution="me")
 
 
+@pytest.mark.parametrize("kind", ["one place", "none"])
+def test_the_box_is_shown_where_cells_do_not_say_what_to_show(kind, tmp_path):
+    assert read_page(geodp.to_html(release(kind), tmp_path / "a.html"))["view"] == list(NYC)
+
+
 def test_coasts_are_drawn_on_large_maps_only(tmp_path):
     large, city = release("fiji"), release("hexagons")
     assert "coastLon" in read_page(geodp.to_html(large, tmp_path / "a.html"))
