@@ -5,6 +5,7 @@ Each runs in a copy of its folder, so that nothing but its outputs is written in
 
 import base64
 import io
+import os
 import re
 import shutil
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from PIL import Image
+from traitlets.config import Config
 
 FOLDER = Path(__file__).resolve().parent
 TIMEOUT = 300
@@ -38,12 +40,25 @@ def copied(place: Path) -> Path:
 def executed(path: Path, folder: Path) -> nbformat.NotebookNode:
     """Run a notebook in a folder; a cell that fails raises."""
     notebook = nbformat.read(path, as_version=4)
-    where = {"metadata": {"path": str(folder)}}
-    client = NotebookClient(
-        notebook, timeout=TIMEOUT, kernel_name="python3", resources=where, record_timing=False
-    )
-    client.execute()
+    with tempfile.TemporaryDirectory() as sockets:
+        client = NotebookClient(
+            notebook,
+            timeout=TIMEOUT,
+            startup_timeout=TIMEOUT,
+            kernel_name="python3",
+            resources={"metadata": {"path": str(folder)}},
+            record_timing=False,
+            config=_privately(Path(sockets)),
+        )
+        client.execute()
     return notebook
+
+
+def _privately(sockets: Path) -> Config:
+    """Talk to the kernel through files: a free port may be taken by another kernel that starts meanwhile."""
+    if os.name == "nt":
+        return Config()
+    return Config({"KernelManager": {"transport": "ipc", "ip": str(sockets / "kernel")}})
 
 
 def stored(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
