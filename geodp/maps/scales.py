@@ -36,8 +36,8 @@ UNTOLD = "#e3e3e3"
 HATCHED = "#4d4d4d"
 
 _MOST, _MOST_A_SIDE = 6, 3
-_SIZES = 8.0
-_STEPS = (1.0, 2.0, 5.0, 10.0)
+_SIZES, _ALIKE = 8.0, 1e-12
+_STEPS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
 _DECADES = ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,))
 _MADE_FOR_MAPS = {
     "count": "count",
@@ -146,9 +146,9 @@ def scale_of(
     >>> scale_of(np.array([45.0, 60, 80, 130, 250, 400, 2000, 9e9]), 12, whole=True).cuts
     (100.0, 200.0, 500.0, 1000.0, 2000.0)
     >>> scale_of(np.array([20.0, 31, 44, 48, 52])).cuts
-    (35.0, 40.0, 45.0)
+    (33.0, 36.0, 39.0, 42.0, 45.0, 48.0)
     >>> scale_of(np.array([-90.0, -20, 50, 300]), diverging=True).cuts
-    (-50.0, 0.0, 50.0)
+    (-75.0, -50.0, -25.0, 0.0, 25.0, 50.0, 75.0)
     """
     finite = np.sort(values[np.isfinite(values)])
     many = len(finite) >= 3
@@ -161,7 +161,9 @@ def scale_of(
         finite = -finite[::-1]
     least = max(width, 1.0 if whole else 0.0)
     most = _MOST_A_SIDE if diverging else _MOST
-    cuts = _cuts(float(finite[0]), float(finite[-1]), least, even, most) if len(finite) else []
+    cuts = (
+        _cuts(float(finite[0]), float(finite[-1]), least, most, even=even, whole=whole) if len(finite) else []
+    )
     if diverging:
         above = [cut for cut in cuts if cut > 0]
         return Scale((*(-cut for cut in reversed(above)), 0.0, *above), True, whole)
@@ -198,13 +200,13 @@ def ramp(n: int, anchors: Sequence[str], middle: int | None = None) -> tuple[str
     return tuple("#" + "".join(f"{int(part + 0.5):02x}" for part in colour) for colour in mixed)
 
 
-def _cuts(low: float, high: float, least: float, even: bool, most: int) -> list[float]:
+def _cuts(low: float, high: float, least: float, most: int, *, even: bool, whole: bool) -> list[float]:
     """Return round numbers between two values: by size if the larger is 8 times the smaller, else evenly."""
-    if not high > low:
+    if high - low <= _ALIKE * max(abs(low), abs(high)):
         return []
     if not even and low >= 0 and high >= _SIZES * max(low, high / 1e6):
         return _by_size(max(low, least, high / 1e6), high, least, most)
-    return _evenly(low, high, least, most)
+    return _evenly(low, high, least, most, whole)
 
 
 def _by_size(low: float, high: float, least: float, most: int) -> list[float]:
@@ -233,9 +235,10 @@ def _apart(cuts: Sequence[float], least: float) -> list[float]:
     return kept
 
 
-def _evenly(low: float, high: float, least: float, most: int) -> list[float]:
+def _evenly(low: float, high: float, least: float, most: int, whole: bool) -> list[float]:
     rough = max((high - low) / most, least)
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(step for step in _STEPS if step * power >= rough * (1 - 1e-9)) * power
+    power = math.floor(math.log10(rough))
+    steps = (float(f"{digit:g}e{power + more}") for more in (0, 1) for digit in _STEPS)
+    step = next(step for step in steps if step >= rough * (1 - 1e-9) and (step == int(step) or not whole))
     first, last = math.floor(low / step) + 1, math.floor(high / step)
     return [float(f"{i * step:.12g}") for i in range(first, last + 1)]

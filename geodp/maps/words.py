@@ -187,10 +187,8 @@ def tooltips(rows: Held, shown_rows: Bools | None = None) -> list[str]:
     """
     lines = _numbers(rows)
     if shown_rows is not None:
-        what = untold(rows.facts)
-        lines = [
-            line if told else f"{line}; {what}" for line, told in zip(lines, shown_rows.tolist(), strict=True)
-        ]
+        reasons = [f"; {reason}" if reason else "" for reason in _reasons(rows, shown_rows)]
+        lines = [line + reason for line, reason in zip(lines, reasons, strict=True)]
     if "edge" in rows.frame.columns:
         edge = rows.frame["edge"].tolist()
         lines = [f"{line}; {EDGE}" if on else line for line, on in zip(lines, edge, strict=True)]
@@ -222,6 +220,18 @@ def distance(metres: float) -> str:
     ('350 m', '12.3 km')
     """
     return f"{metres / 1000:,.3g} km" if metres >= 1000 else f"{metres:,.3g} m"
+
+
+def _reasons(rows: Held, shown_rows: Bools) -> list[str]:
+    """Say of rows that are not told that they are not; and why, where their own interval leaves zero out."""
+    what, frame = untold(rows.facts), rows.frame
+    if rows.facts["query"] in _CANNOT or "lower" not in frame.columns:
+        return ["" if told else what for told in shown_rows.tolist()]
+    alone = ((frame["lower"] > 0) | (frame["upper"] < 0)).tolist()
+    return [
+        "" if told else f"{what} over all cells at once" if apart else what
+        for told, apart in zip(shown_rows.tolist(), alone, strict=True)
+    ]
 
 
 def _budget(facts: Mapping[str, Any]) -> str:
