@@ -120,7 +120,8 @@ def test_noise_comes_from_the_operating_system_each_time(monkeypatch):
     before = random.getstate(), np.random.get_state()[1].tolist()
     first, second = (coordinates(perturb(people, 1, subject=EACH_ROW)) for _ in range(2))
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before
-    assert not (first == second).any()
+    # Of 100 coordinates on a grid of a metre one is the same in 1 of 100 runs, ten are in fewer than 1 of 1e20.
+    assert (first == second).sum() < 10
     asked = []
     monkeypatch.setattr("os.urandom", lambda n: asked.append(n) or bytes(n))
     perturb(people, 1, subject=EACH_ROW)
