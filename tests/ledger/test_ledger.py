@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import sqlite3
+import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -477,6 +478,23 @@ def test_unledgered_releases_become_an_error(monkeypatch, ledger, path):
 
 
 # --- threads -----------------------------------------------------------------------------------------
+
+
+def test_a_debit_that_waited_sees_what_was_spent_meanwhile(ledger, path):
+    """It asks for the lock while somebody else holds it, and must not go by what it had read before."""
+    most = Charge(Fraction(2))
+    with ThreadPoolExecutor(1) as pool:
+        with ledger._storage.transaction(write=True) as connection:
+            waiting = pool.submit(Ledger(path).debit, "late", "{}", most, {})
+            while not waiting.running():
+                time.sleep(0.01)
+            time.sleep(0.2)
+            row = {"label": "first", "record": "{}", "reason": None}
+            number = tables.append(ledger._storage, connection, ledger._terms, row, most)
+            tables.reserve(connection, "first", "{}", number)
+        with pytest.raises(BudgetExceeded):
+            waiting.result()
+    assert ledger.spent()["eps"] == 2
 
 
 @settings(max_examples=12)

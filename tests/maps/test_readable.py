@@ -9,6 +9,8 @@ import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from released_maps import GRIDS, KINDS, moved, people, points, release
 
 import geodp
@@ -234,6 +236,24 @@ def test_forgetting_cells_breaks_the_rate():
     assert family_wise(law, wrong, 40) > 0.9
     right = next(t for t in range(1, 40) if family_wise(law, t, 40) <= share)
     assert right > wrong
+
+
+@given(st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=30), st.integers(0, 10**6), st.integers(1, 99))
+def test_cells_that_are_not_listed_count_as_empty_ones(p, unlisted, percent):
+    """A public cell below the threshold is a hypothesis too, with a p of 1 that is never rejected."""
+    share, size = Fraction(percent, 100), len(p) + unlisted
+    marked = benjamini_hochberg(np.log(p), size, share)
+    ranked = sorted(p)
+    passing = [i for i, each in enumerate(ranked, 1) if math.log(each) <= math.log(share * i / size)]
+    bar = ranked[passing[-1] - 1] if passing else -1.0
+    near = [abs(math.log(each) - math.log(share * i / size)) < 1e-9 for i, each in enumerate(ranked, 1)]
+    assume(not any(near))
+    assert marked.tolist() == [each <= bar for each in p]
+
+
+def test_one_cell_of_a_thousand_needs_a_thousandth_of_the_share():
+    for size, shown in ((1, True), (9, True), (11, False), (1000, False)):
+        assert benjamini_hochberg(np.log([0.01]), size, Fraction(1, 10)).tolist() == [shown]
 
 
 def test_fdr_marks_by_the_step_up_rule():

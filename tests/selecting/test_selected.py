@@ -224,6 +224,21 @@ def test_only_cells_that_hold_somebody_can_appear():
         assert (heat["estimate"] == heat["noisy_count"]).all()
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_cells_that_hold_nobody_get_no_noise_at_all(monkeypatch, mechanism):
+    """With noise of a million in every cell that gets any, exactly the cells that hold somebody appear."""
+    people = frame(np.repeat(np.arange(500), 3))
+    where = {**SETTING, "cap": 40, "mechanism": mechanism}
+    with testing.noiseless():
+        listed = geodp.heatmap(people, 1.5, 1e-4, **{**where, "cells": "all"})
+    plan = geodp.plan(1.5, 1e-4, **where)
+    law = type(plan.measurements[0].law)
+    monkeypatch.setattr(law, "sample", lambda self, size, bits=None: np.full(size, 10**6))
+    selected = plan.release(people)
+    assert set(selected.index) == set(listed.index[listed["noisy_count"] > 0])
+    assert (selected["noisy_count"] == listed["noisy_count"].reindex(selected.index) + 10**6).all()
+
+
 def test_without_noise_the_threshold_cuts_exactly():
     people = frame(np.repeat(np.arange(3000), 2), 5)
     for more in ({}, {"by": {"hour": range(3)}}, {"grid": "square:0.01"}, {"rows_per_cell": 2}):
