@@ -149,13 +149,13 @@ def draw_coast(ax: Any, sheet: Sheet, bounds: Bounds) -> None:
     )
 
 
-def view(shapes: Shapes, around: Bounds | None = None) -> Bounds:
-    """Return the bounds of what is drawn, with a margin; ``around`` where nothing is."""
+def view(shapes: Shapes) -> Bounds:
+    """Return the bounds of what is in view, with a margin; the world where nothing is."""
     present = shapes[~(shapely.is_missing(shapes) | shapely.is_empty(shapes))]
     if len(present):
         west, south, east, north = shapely.total_bounds(present).tolist()
     else:
-        west, south, east, north = around or (-180.0, -90.0, 180.0, 90.0)
+        west, south, east, north = -180.0, -90.0, 180.0, 90.0
     across = max(0.02 * (east - west), 0.02 * (north - south), 1e-9 * max(1.0, abs(west)), 1e-6)
     return west - across, south - across, east + across, north + across
 

@@ -11,11 +11,11 @@ import shapely
 from numpy.typing import NDArray
 
 from geodp.maps import drawing
-from geodp.maps.outlines import are_points, outlines
+from geodp.maps.outlines import are_points, in_view, outlines
 from geodp.maps.pictures import Picture, picture
 from geodp.maps.plotting import needs
 from geodp.maps.scales import HATCHED, UNTOLD
-from geodp.maps.sheets import box_of, turned_sheet
+from geodp.maps.sheets import turned_sheet
 from geodp.maps.slotted import Slot, slots_of
 from geodp.maps.words import EDGE, row_names, tooltips
 
@@ -93,8 +93,9 @@ def explore(
     parts = slots_of(shows.rows, slot)
     _check_size(parts)
     lonlat = outlines(shows.rows)
-    sheet = turned_sheet(lonlat)
-    shapes = _rounded(sheet.place(lonlat))
+    around = in_view(shows.rows, lonlat)
+    placed = turned_sheet(around).place(around)
+    shapes = _rounded(placed[: len(lonlat)])
     colours = shows.scale.colours(drawing.anchors(cmap))
     page = folium.Map(tiles=None, control_scale=True)
     if tiles is not None:
@@ -106,7 +107,7 @@ def explore(
         layer.add_to(page)
     if len(parts) > 1:
         folium.LayerControl(collapsed=False).add_to(page)
-    _look_at(page, shapes, shows)
+    _look_at(page, placed)
     _add_html(page, _panel(shows, colours, legend, blank=tiles is None))
     return page
 
@@ -208,8 +209,8 @@ def _rounded(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
     return out
 
 
-def _look_at(page: Any, shapes: NDArray[np.object_], shows: Picture) -> None:
-    west, south, east, north = drawing.view(shapes, box_of(shows.rows.facts))
+def _look_at(page: Any, shapes: NDArray[np.object_]) -> None:
+    west, south, east, north = drawing.view(shapes)
     south, north = max(south, -_MERCATOR), min(north, _MERCATOR)
     page.fit_bounds([[south, west], [max(north, south), east]])
 

@@ -6,8 +6,9 @@ import shapely
 from numpy.typing import NDArray
 
 from geodp.maps.held import Held
+from geodp.maps.sheets import box_outline
 
-__all__ = ["are_points", "outlines"]
+__all__ = ["are_points", "in_view", "outlines"]
 
 Shapes = NDArray[np.object_]
 
@@ -37,3 +38,11 @@ def are_points(shapes: Shapes) -> bool:
     """Tell whether all geometries are points."""
     kinds = np.unique(shapely.get_type_id(shapes[~shapely.is_missing(shapes)]))
     return bool(kinds.tolist() == [shapely.GeometryType.POINT])
+
+
+def in_view(rows: Held, shapes: Shapes) -> Shapes:
+    """Return what has to be in view: the cells; of places, or where no cell is, the box that was asked for as well."""
+    if len(shapes) and not are_points(shapes):
+        return shapes
+    found: Shapes = np.concatenate([shapes, box_outline(rows.facts)])
+    return found

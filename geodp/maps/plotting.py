@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from geodp.maps import drawing
-from geodp.maps.outlines import are_points, outlines
+from geodp.maps.outlines import are_points, in_view, outlines
 from geodp.maps.pictures import Picture, picture
-from geodp.maps.sheets import Sheet, box_of, lay_out
+from geodp.maps.sheets import Sheet, lay_out
 from geodp.maps.slotted import Slot, asks_for_one, slots_of
 
 if TYPE_CHECKING:
@@ -152,12 +152,11 @@ class Plate:
     def of(cls, shows: Picture, cmap: Any = None, *, beside: Sequence[Picture] = ()) -> "Plate":
         """Lay a picture out on a sheet: the same one for all pictures that it is put ``beside``."""
         lonlat = outlines(shows.rows)
-        around = np.concatenate([lonlat, *(outlines(other.rows) for other in beside)])
+        around = np.concatenate([in_view(shows.rows, lonlat), *(outlines(other.rows) for other in beside)])
         sheet = lay_out(around)
         placed = sheet.place(around)
-        bounds = drawing.view(placed, box_of(shows.rows.facts))
         colours = shows.scale.colours(drawing.anchors(cmap))
-        return cls(shows, placed[: len(lonlat)], sheet, bounds, colours, are_points(lonlat))
+        return cls(shows, placed[: len(lonlat)], sheet, drawing.view(placed), colours, are_points(lonlat))
 
     def size(self, panels: int, legend: bool) -> tuple[float, float]:
         """Return inches for a figure of some panels."""

@@ -6,6 +6,7 @@ that goes around a pole is drawn in the azimuthal equidistant projection, in deg
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +14,15 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-__all__ = ["Sheet", "box_of", "lay_out", "turned_sheet", "window"]
+from geodp.bounds import Box
+from geodp.grids.whole import Whole
+
+__all__ = ["Sheet", "box_outline", "lay_out", "turned_sheet", "window"]
 
 Floats = NDArray[np.float64]
 Shapes = NDArray[np.object_]
 Bounds = tuple[float, float, float, float]
 
-_WORLD = (-180.0, -90.0, 180.0, 90.0)
 _HAIR = 1e-6
 _WORTH_TURNING = 0.75
 _POLAR, _AT_THE_POLE = 45.0, 88.0
@@ -139,12 +142,20 @@ def window(west: Floats, east: Floats) -> tuple[float, float]:
     return float(start), float(360.0 - gaps[widest])
 
 
-def box_of(facts: Any) -> Bounds:
-    """Return the public box of a release, with its east above its west; the world where it has none."""
+def box_outline(facts: Mapping[str, Any]) -> Shapes:
+    """Return the public box of a release, cut like the cells are; nothing where it has none, or none with an area.
+
+    Examples
+    --------
+    >>> [shape.bounds for shape in shapely.get_parts(box_outline({"bounds": [176, -20, -176, -15]}))]
+    [(176.0, -20.0, 180.0, -15.0), (-180.0, -20.0, -176.0, -15.0)]
+    """
     if facts.get("bounds") is None:
-        return _WORLD
-    west, south, east, north = facts["bounds"]
-    return (west, south, east + 360.0 if east < west else east, north)
+        return np.empty(0, dtype=object)
+    box = Box.parse(tuple(facts["bounds"]))
+    if box.west == box.east or box.south == box.north:
+        return np.empty(0, dtype=object)
+    return Whole().domain(box).geometry()
 
 
 def _extents(shapes: Shapes) -> tuple[Floats, Floats, Floats, Floats]:

@@ -326,7 +326,7 @@ def test_constant_maps_and_single_cells_are_drawn(grid):
 def test_cells_too_small_to_see_get_a_dot():
     rng = np.random.default_rng(1)
     n = 4000
-    places = gpd.points_from_xy(*np.repeat([[-60.0, 10.0], [120.0, 45.0]], n // 2, axis=1))
+    places = gpd.points_from_xy(*np.repeat([[-60.0, 10.0], [120.0, 45.0]], n // 2, axis=0).T)
     gdf = gpd.GeoDataFrame({"who": rng.permutation(n)}, geometry=places, crs=4326)
     frame = gdf.dp(subject="who", cap=1, bounds=(-180, -80, 180, 80), grid="h3:7").heatmap(
         1.0, cells="sparse"
@@ -392,3 +392,9 @@ def test_plain_geopandas_maps_keep_working(kind):
     frame = release(kind)
     frame.plot("count")
     frame.explore("count")
+
+
+def test_places_are_shown_in_the_box_that_was_asked_for():
+    for grid, width in (("h3", 4.0), ("fiji", 8.0)):
+        west, east = geodp.plot(release("centroid", grid), ax=own()).get_xlim()
+        assert width <= east - west < width + 2

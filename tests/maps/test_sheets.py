@@ -10,7 +10,7 @@ from released_maps import release
 import geodp
 from geodp.bounds import Box
 from geodp.grids import H3
-from geodp.maps.sheets import Sheet, box_of, lay_out, window
+from geodp.maps.sheets import Sheet, box_outline, lay_out, window
 
 
 def outlines(bounds, resolution):
@@ -111,7 +111,12 @@ def test_nothing_at_all_is_the_world():
     assert lay_out(np.array([None, shapely.Point()], dtype=object)).west == -180.0
 
 
-def test_the_box_of_a_record_has_its_east_in_the_east():
-    assert box_of(geodp.record(release("count", "fiji"))) == (176.0, -20.0, 184.0, -15.0)
-    assert box_of(geodp.record(release("count"))) == (0.0, 0.0, 4.0, 4.0)
-    assert box_of(geodp.record(release("count", "zones"))) == (-180.0, -90.0, 180.0, 90.0)
+def test_the_box_of_a_record_is_cut_like_the_cells():
+    fiji = box_outline(geodp.record(release("count", "fiji")))
+    assert sorted(part.bounds for part in shapely.get_parts(fiji)) == [
+        (-180.0, -20.0, -176.0, -15.0),
+        (176.0, -20.0, 180.0, -15.0),
+    ]
+    assert [shape.bounds for shape in box_outline(geodp.record(release("count")))] == [(0.0, 0.0, 4.0, 4.0)]
+    assert len(box_outline(geodp.record(release("count", "zones")))) == 0
+    assert len(box_outline({"bounds": [1, 1, 1, 2]})) == 0
