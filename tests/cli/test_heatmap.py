@@ -138,6 +138,13 @@ def test_slots_share_one_web_page(run, folder):
     assert os.path.getsize("heat.html") < 400_000
 
 
+def test_slots_share_one_picture(run, folder):
+    done = run("heatmap", "trips.parquet", "-o", "heat.png", *ASKED, "--by", "hour=7,8")
+    assert done.code == 0, done.err
+    shown = run("show", "heat.png", "--json")
+    assert shown.facts["record"]["by"]["levels"] == {"hour": 2}
+
+
 def test_zones_need_no_box_and_keep_their_keys(run, folder):
     places = gpd.GeoDataFrame(
         {"zone": pd.Categorical(["b", "a"], ["b", "a"])},

@@ -294,17 +294,14 @@ def test_frames_from_files_are_drawn_alike(tmp_path):
 
 
 def test_an_empty_frame_says_that_nothing_was_released():
-    frame = points(3).dp(subject="who", cap=1, **GRIDS["h3"]).heatmap(1.0, 1e-6, cells="select")
+    nobody = points(3).iloc[:0].dp(subject="who", cap=1, **GRIDS["h3"])
+    frame = nobody.heatmap(1.0, 1e-6, cells="select")
     assert len(frame) == 0
     ax = geodp.plot(frame)
     assert "no cell was released" in texts(ax)
     west, east = ax.get_xlim()
     assert west < 0 < 4 < east < 5
-    split = (
-        points(3)
-        .dp(subject="who", cap=1, **GRIDS["h3"])
-        .heatmap(1.0, 1e-6, cells="select", by={"hour": [7, 8]})
-    )
+    split = nobody.heatmap(1.0, 1e-6, cells="select", by={"hour": [7, 8]})
     axes = geodp.plot(split)
     assert "no cell was released" in texts(axes[0])
     assert "hour=8" in texts(geodp.plot(split, slot=8))
@@ -381,6 +378,7 @@ def test_many_slots_of_a_file_are_drawn_as_far_as_they_fit(monkeypatch):
 
     monkeypatch.setattr(plotting, "_MOST_PANELS", 1)
     figure = plotting.figure_of(release("count", "zones", slots=True))
+    assert "NOT PRIVATE" in texts(figure.axes[0])
     assert len(figure.axes) == 1
     assert "the first 1 of 2 slots" in texts(figure.axes[0])
     with pytest.raises(ValueError, match="name some with slot="):
