@@ -10,6 +10,7 @@ import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
+from false_alarms import pytest_collection_modifyitems, pytest_terminal_summary  # noqa: F401
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(

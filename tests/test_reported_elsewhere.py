@@ -258,6 +258,7 @@ def test_programming_dp_45_smartnoise_462_the_books_formula_is_not_used_beyond_e
     assert gaussian_delta(1, plan.scale, 50) <= 1e-6
 
 
+@pytest.mark.sampled(rate=5e-8)
 def test_opendp_2749_dp_mobility_report_20_empty_cells_do_not_add_up_to_people():
     """1,000 empty cells at eps 1: cut at zero they hold 425 people, and none are there.
 
@@ -275,6 +276,7 @@ def test_opendp_2749_dp_mobility_report_20_empty_cells_do_not_add_up_to_people()
     assert abs(heat["count"].sum() - max(total, 0)) <= std + 1
 
 
+@pytest.mark.sampled(rate=1e-50)
 def test_diffprivlib_27_31_no_seed_and_no_weak_generator(monkeypatch):
     """The generators that others used are broken here, seeded alike, and no release notices."""
     frame = people([("a", 0.5, 0.5)])
@@ -295,6 +297,7 @@ def test_diffprivlib_27_31_no_seed_and_no_weak_generator(monkeypatch):
     assert geodp.record(first)["noise"] == "operating-system entropy"
 
 
+@pytest.mark.sampled(rate=1e-15)
 def test_diffprivlib_19_opendp_941_mironov_2012_low_bits_tell_nothing():
     """10,000 cells, half of them with one person: all noisy counts are whole, and both halves reach the same ones.
 
@@ -329,6 +332,7 @@ def test_opendp_1827_the_order_of_rows_does_not_show():
     assert first.index.equals(geodp.plan(1.0, subject="rider", cap=2, bounds=UNIT, grid="square:0.1").index)
 
 
+@pytest.mark.sampled(rate=1e-60)
 @pytest.mark.parametrize(
     "rows", [[], [("a", 50.0, 50.0)] * 3, [("a", 0.5, 0.5)]], ids=["none", "outside", "one"]
 )
@@ -374,6 +378,7 @@ def test_dp_mobility_report_intervals_cover_what_they_say(law, level):
     assert 1 - 2 * law.sf(h) >= level > 1 - 2 * law.sf(h - 1)
 
 
+@pytest.mark.sampled(rate=3e-9)
 def test_dp_mobility_report_interval_ends_are_not_cut_at_zero():
     """Of 40,000 empty cells 95 % and a little more hold 0 between their ends.
 

@@ -90,6 +90,7 @@ def test_stage_two_is_the_release_of_the_chosen_cap(trips, query):
     geodp.record(frame)
 
 
+@pytest.mark.sampled(rate=1e-8)
 def test_noise_is_that_of_the_chosen_cap(trips):
     """Std of 826 cells against the cap's own: within 25 %, where the next cap is 100 % away (under 1e-9)."""
     plan = auto(eps=1, delta=0, estimator="clamp", return_geometry=False)

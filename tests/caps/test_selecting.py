@@ -120,10 +120,12 @@ LIMIT, DRAWS = 37.0, 8_000
 LAW = [Fraction(1, 3), Fraction(0), Fraction(7, 5), Fraction(2)]
 
 
+@pytest.mark.sampled(rate=5e-8)
 def test_frequencies_from_the_operating_system():
     assert frequencies(LAW, [choose(LAW, system_bits) for _ in range(DRAWS)]) < LIMIT
 
 
+@pytest.mark.sampled(rate=1e-12)
 def test_a_planted_fault_is_seen():
     """A scale of two thirds is far beyond the limit."""
     wrong = [p / Fraction(2, 3) for p in LAW]

@@ -148,6 +148,7 @@ def test_empty_cells_have_the_overall_ratio_and_large_ones_their_own():
     np.testing.assert_allclose(found[:10], s[:10] / 10_000, atol=0.01)
 
 
+@pytest.mark.sampled(rate=1e-30)
 def test_without_anybody_the_ratio_is_the_middle():
     law = LAWS["laplace, eps 1"][1]
     n = law.sample(5000)

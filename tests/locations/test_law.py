@@ -204,6 +204,7 @@ PLACES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(rate=4e-9)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("eps", [1e-4, 1e-3, 1.0])
 def test_radius_and_bearing_follow_the_law_everywhere(place, eps):
@@ -281,6 +282,7 @@ def test_uniforms_keep_their_digits_however_small_they_are():
     assert uniform(2, lambda _: next(supply)).tolist() == [2.0**-65, (2.0**60 + 0.5) * 2.0**-64]
 
 
+@pytest.mark.sampled(rate=1e-8)
 def test_uniforms_are_uniform_on_a_logarithmic_scale():
     # P(u < 2^-j) = 2^-j for j = 1..12, exact binomial, together below 1e-8; catches a lost tail.
     n = 200_000
@@ -315,6 +317,7 @@ def test_outputs_are_functions_of_their_cell(step):
     assert away.max() < 0.8 * step
 
 
+@pytest.mark.sampled(rate=1e-12)
 def test_inputs_reach_the_same_coordinates_bit_for_bit():
     # Two true places, 1 km apart, on a grid of 10 km: whatever cell both reach has one spelling.
     n, step = 50_000, 10_000.0

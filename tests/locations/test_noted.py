@@ -73,6 +73,7 @@ def test_the_same_label_returns_the_stored_points_without_data_or_noise(reports,
     assert ledger.verify(again).empty
 
 
+@pytest.mark.sampled(rate=1e-9)
 def test_a_new_label_draws_anew_and_adds_up(reports, ledger):
     results = [perturb(reports, "0.1", **OURS, ledger=ledger, label=f"night {i}") for i in range(3)]
     assert not results[0].geometry.equals(results[1].geometry)

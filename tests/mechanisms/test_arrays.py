@@ -17,6 +17,7 @@ CALLS = {
 both = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 
 
+@pytest.mark.sampled(rate=1e-60)
 @both
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
 def test_integers_in_int64_out(call, dtype):
@@ -29,6 +30,7 @@ def test_integers_in_int64_out(call, dtype):
     assert values.tolist() == [[1, 0, 3], [100, 5, 7]]
 
 
+@pytest.mark.sampled(rate=1e-60)
 @both
 def test_mironov_2012_noise_is_whole_whatever_the_count(call):
     reachable = [set((call(np.full(20_000, count)) - count).tolist()) for count in (0, 1)]

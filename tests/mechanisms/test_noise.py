@@ -102,6 +102,7 @@ def test_a_sampler_without_further_bits_would_be_caught(monkeypatch):
     assert law.sample(1, feed(first << 1, second + 1)).tolist() != [k - 1]
 
 
+@pytest.mark.sampled(rate=1e-60)
 def test_ordinary_words_need_no_more_bits():
     bits = feed()
     RoundedGaussian(4.5).sample(100_000, bits)
@@ -109,6 +110,7 @@ def test_ordinary_words_need_no_more_bits():
     assert 100_000 <= bits.taken < 100_040
 
 
+@pytest.mark.sampled(rate=1e-9)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_all_zeros_reach_into_the_tail_and_all_ones_stay_at_zero(law):
     deep = abs(int(law.sample(1, feed(0, 0))[0]))
@@ -143,12 +145,14 @@ def binomial_alarm(law, drawn, alpha=1e-8):
 SAMPLED = [law for law in LAWS if law.scale <= 100]
 
 
+@pytest.mark.sampled(rate=8e-9)
 @pytest.mark.parametrize("law", SAMPLED, ids=str)
 def test_frequencies(law):
     # False alarms: 12 laws at 8e-9 each, below 1e-7 in all.
     assert not binomial_alarm(law, law.sample(400_000), alpha=8e-9)
 
 
+@pytest.mark.sampled(rate=1e-12)
 def test_frequencies_catch_planted_bugs():
     law = DiscreteLaplace(4.5)
     drawn = law.sample(400_000)
@@ -161,6 +165,7 @@ def test_frequencies_catch_planted_bugs():
     assert binomial_alarm(gaussian, truncated)  # rounded toward zero
 
 
+@pytest.mark.sampled(rate=1e-9)
 @pytest.mark.parametrize("threshold", [-3, 0, 1, 7, 20])
 @pytest.mark.parametrize("law", [DiscreteLaplace(4.5), RoundedGaussian(4.5), DiscreteLaplace(0.3)], ids=str)
 def test_tail_draws_follow_the_conditional_law(law, threshold):
@@ -228,6 +233,7 @@ def test_privcount_no_global_generator_is_touched():
     assert after[2:] == legacy[2:]
 
 
+@pytest.mark.sampled(rate=1e-60)
 def test_diffprivlib_31_seeding_changes_nothing():
     draws = []
     for _ in range(2):
@@ -237,6 +243,7 @@ def test_diffprivlib_31_seeding_changes_nothing():
     assert draws[0] != draws[1]
 
 
+@pytest.mark.sampled(rate=1e-40)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_two_children_of_a_fork_draw_differently():
     script = (

@@ -174,6 +174,7 @@ def draws(plan, rows, k):
     return plan.query.columns(many, noisy)
 
 
+@pytest.mark.sampled(rate=1e-9)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("n", [None, 300])
 @pytest.mark.parametrize("name", BOXES)
@@ -193,6 +194,7 @@ def test_the_error_in_metres_holds_on_the_ground(name, n, mechanism):
         assert (away > found["error_m"] / 2).sum() > 350
 
 
+@pytest.mark.sampled(rate=1e-8)
 @pytest.mark.parametrize("n", [None, 10_000])
 @pytest.mark.parametrize("name", ["city", "fiji", "up to 180"])
 def test_errors_are_the_same_in_all_directions_on_the_ground(name, n):

@@ -37,6 +37,7 @@ def related(a, b):
     return abs(spearmanr(a, b).statistic) > 6.5 / np.sqrt(len(a) - 1)
 
 
+@pytest.mark.sampled(rate=2e-9)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_no_draw_is_used_twice(name, mechanism):
@@ -56,6 +57,7 @@ def test_no_draw_is_used_twice(name, mechanism):
     assert len(np.unique(np.where(np.arange(500) % 3 == 0, streams[0], streams[0][1]))) < 497
 
 
+@pytest.mark.sampled(rate=1e-9)
 def test_views_of_one_release_share_no_noise():
     views = {"one": {}, "two": {"grid": "square:1"}, "three": geodp.Mean("v", (0, 1))}
     plan = geodp.plan_together(views, 2.0**-27, **WHERE)
@@ -64,6 +66,7 @@ def test_views_of_one_release_share_no_noise():
         assert not related(a, b)
 
 
+@pytest.mark.sampled(rate=1e-12)
 def test_a_release_of_nobody_is_all_noise(trips):
     """A variable of the environment switches nothing off, and a map of nobody is a map of noise."""
     heat = geodp.heatmap(trips.iloc[:0], 2.0**-40, **WHERE)

@@ -113,6 +113,7 @@ def test_near_empty_maps_are_finite_and_within_bounds(n, mechanism, grid):
         assert (np.diff(numbers, axis=1) >= 0).all()
 
 
+@pytest.mark.sampled(rate=1e-9)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_intervals_of_whole_releases_hold_the_mean_of_the_clamped_records(mechanism):
     """Three cells of 5, 60 and 900 people, 2,000 releases each: 95 % at least, exactly so for large cells.

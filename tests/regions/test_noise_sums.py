@@ -117,6 +117,7 @@ def test_no_noise_has_no_width():
     assert NoiseSum(DiscreteLaplace(0.01), ((1, 2), (2, 9)), 2).halfwidth(0.95) == 0
 
 
+@pytest.mark.sampled(rate=1e-7)
 def test_the_interval_covers_as_stated():
     """Sampled: 4,000 sums; false alarm below 1e-7 (5.4 standard deviations of a binomial)."""
     law, n, trials = DiscreteLaplace(3.0), 12, 4000

@@ -68,6 +68,7 @@ def surprise(found, p, n):
     return chi2.sf(((found - expected) ** 2 / expected).sum(), 2**n - 1)
 
 
+@pytest.mark.sampled(rate=3e-8)
 @pytest.mark.parametrize("law", [DiscreteLaplace(2.0), RoundedGaussian(1.5)], ids=repr)
 def test_subsets_of_places_have_the_law_of_separate_draws(law):
     # False alarms: 1e-8 each (chi-square over 16 subsets, at least 40 expected in each).
@@ -75,6 +76,7 @@ def test_subsets_of_places_have_the_law_of_separate_draws(law):
     assert surprise(patterns(law, 1, 4, 12_000), p, 4) > 1e-8
 
 
+@pytest.mark.sampled(rate=1e-9)
 def test_planted_faults_in_the_gaps_are_seen():
     law = DiscreteLaplace(2.0)
     p = float(law.sf(0))
@@ -88,6 +90,7 @@ def test_planted_faults_in_the_gaps_are_seen():
     assert surprise(patterns(law, 1, 4, 4000, one_off), p, 4) < 1e-8
 
 
+@pytest.mark.sampled(rate=2e-9)
 @pytest.mark.parametrize(("n", "threshold"), [(10**6, 20), (10**12, 75), (5 * 10**14, 100), (2**56, 120)])
 def test_the_number_of_hits_is_binomial_in_chunks_of_any_size(monkeypatch, n, threshold):
     # False alarms: 1e-9 each side.
@@ -102,6 +105,7 @@ def test_the_number_of_hits_is_binomial_in_chunks_of_any_size(monkeypatch, n, th
     assert binom.cdf(len(found), n, p) > 1e-9
 
 
+@pytest.mark.sampled(rate=3e-8)
 def test_hits_lie_evenly_over_all_places():
     # False alarms: 1e-8 (chi-square over 20 twentieths).
     n = 10**12
@@ -125,6 +129,7 @@ def test_the_same_words_give_the_same_hits():
     assert a.tolist() == b.tolist()
 
 
+@pytest.mark.sampled(rate=1e-20)
 def test_every_call_has_its_own_words():
     a, b = (hits(DiscreteLaplace(4.0), 40, 10**7).tolist() for _ in range(2))
     assert a != b

@@ -100,6 +100,7 @@ def small_plan(mechanism, threshold, eps, **more):
 SMALL = [("laplace", 1, 1.0), ("laplace", 4, 0.7), ("gaussian", 2, 3.0), ("gaussian", 9, 1.0)]
 
 
+@pytest.mark.sampled(rate=1e-7)
 @pytest.mark.parametrize(("mechanism", "threshold", "eps"), SMALL)
 def test_a_small_map_has_exactly_the_law_of_the_listed_release_cut(mechanism, threshold, eps):
     # False alarms: 1e-9 for each of five chi-squares.
@@ -132,6 +133,7 @@ def one_more(plan, exact, mode):
     return {name: values[kept] for name, values in noisy.items()}
 
 
+@pytest.mark.sampled(rate=1e-9)
 @pytest.mark.parametrize("planted", [occupied_hits_kept, values_at_the_threshold, one_more])
 def test_planted_faults_are_seen_at_the_same_size(planted):
     plan = small_plan("laplace", 4, 0.7)
@@ -141,6 +143,7 @@ def test_planted_faults_are_seen_at_the_same_size(planted):
     assert least_p_value(table, truth, law, 4) < 1e-9
 
 
+@pytest.mark.sampled(rate=1e-8)
 @pytest.mark.parametrize(
     ("bounds", "grid"), [(BOX, "h3:6"), ((179.5, -17, -179.5, -16), "h3:5"), ((-180, 88, 180, 90), "h3:4")]
 )
@@ -164,6 +167,7 @@ def test_empty_cells_pass_as_often_as_listed_ones_in_superset_and_domain(numbere
     assert chi2.sf(spread, listed.n_cells) > 1e-9
 
 
+@pytest.mark.sampled(rate=1e-9)
 def test_hits_outside_the_domain_would_be_seen(numbered, monkeypatch):
     plan = geodp.plan(1.0, **SETTING, threshold=1)
     monkeypatch.setattr(RankedH3, "contains", lambda self, cells: cells >= 0)
@@ -174,6 +178,7 @@ def test_hits_outside_the_domain_would_be_seen(numbered, monkeypatch):
     assert (listed.get_indexer(plan.layout.domain.ids(keys)) < 0).any()
 
 
+@pytest.mark.sampled(rate=1e-7)
 def test_the_whole_world_has_the_law_of_the_listed_release_cut():
     # False alarms: 1e-9 (122 cells, three of them with people), 1e-9 for evenness.
     plan = geodp.plan(
@@ -188,6 +193,7 @@ def test_the_whole_world_has_the_law_of_the_listed_release_cut():
     assert chi2.sf(((found - 1500 * p) ** 2 / (1500 * p * (1 - p))).sum(), len(found)) > 1e-9
 
 
+@pytest.mark.sampled(rate=3e-9)
 def test_times_and_cells_are_numbered_together(rows):
     # False alarms: 1e-9 over 3 slots.
     plan = geodp.plan(1.0, **SETTING, by={"hour": range(3)}, threshold=2)
