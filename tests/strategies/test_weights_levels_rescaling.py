@@ -143,6 +143,21 @@ def test_block_sums_attain_the_cap_and_not_its_root():
         assert m.l2_squared == 16 > 4
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_an_exchange_between_two_blocks_moves_both(rows):
+    """All cells of one subject in one block, all of the other in another: L1 and squared L2 are attained."""
+    plan = geodp.plan(
+        1, 1e-6, **BASE, cap=4, rows_per_cell=rows, strategy="levels", neighboring="replace_one"
+    )  # fmt: skip
+    square = [(0, 0), (0, 1), (1, 0), (1, 1)] * rows
+    one = tallies(plan, [("me", square)])
+    other = tallies(plan, [("me", [(x + 32, y + 32) for x, y in square])])
+    for m in plan.measurements:
+        moved = np.abs(one[m.name] - other[m.name])
+        assert moved.sum() == m.l1 == 8 * rows
+        assert (moved**2).sum() == m.l2_squared == (8 if m.name == "count" else 32) * rows**2
+
+
 @given(st.integers(1, 10**6), st.integers(1, 10**4))
 def test_weights_are_the_integer_roots(k, cap):
     got = int(weights(np.array([k]), cap, "gaussian")[0])
