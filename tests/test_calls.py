@@ -257,6 +257,31 @@ def test_points_outside_the_box_move_to_its_border_or_are_left_out(grid):
     assert dropped["noisy_count"].sum() == 1
 
 
+NOWHERE = [
+    None,
+    shapely.Point(),
+    shapely.Point(np.nan, np.nan),
+    shapely.Point(np.inf, 40.7),
+    shapely.Point(-74, np.nan),
+    shapely.Point(-74, 95),
+    shapely.Point(-74, -90.0001),
+    shapely.MultiPoint([(-74, 40.7)]),
+    shapely.LineString([(-74, 40.7), (-73.9, 40.8)]),
+    shapely.box(*NYC),
+]
+
+
+@pytest.mark.parametrize("grid", ["h3:6", "square:0.05", ZONE])
+@pytest.mark.parametrize("nowhere", NOWHERE, ids=str)
+def test_what_is_no_place_is_left_out_and_never_moved_to_the_border(nowhere, grid):
+    """lonboard #146, geopandas #798: one rule for all of it, in every grid."""
+    people = gpd.GeoDataFrame({"rider": ["a"]}, geometry=gpd.GeoSeries([nowhere], crs=4326))
+    box = {} if grid is ZONE else {"bounds": NYC}
+    with geodp.testing.noiseless():
+        heat = geodp.heatmap(people, 1, subject="rider", cap=1, grid=grid, **box)
+    assert heat["noisy_count"].sum() == 0
+
+
 @pytest.mark.sampled(rate=1e-9)
 @pytest.mark.filterwarnings("ignore::geodp.NoiseWarning")
 def test_which_cells_are_kept_is_chosen_anew_for_each_release():
