@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from geodp.exact import exact
 from geodp.maps import drawing, words
 from geodp.maps.differences import Change, change, check_comparable
 from geodp.maps.held import Held
@@ -160,10 +161,10 @@ def _heading(query: str, names: tuple[str, str]) -> str:
 
 
 def _lines(facts: Any, found: Change, rule: str, level: object) -> list[str]:
-    percent = said(100 * float(level))  # type: ignore[arg-type]
-    lines = []
+    target = 100 * exact(level, "level")
+    percent, lines = said(float(target)), []
     if rule == "fdr":
-        share = said(round(100 * (1 - float(level)), 9))  # type: ignore[arg-type]
+        share = said(float(100 - target))
         lines.append(f"coloured: at most {share} % of the coloured are unchanged, on average")
     elif found.bar is None:
         lines.append(f"coloured: intervals that all hold at once ({percent} %) do not meet")

@@ -88,7 +88,8 @@ def plot(
     Colours change at round numbers, cut from released numbers alone; the largest and the smallest have no say, so one
     spike of noise changes the colour of one cell. Cells on the border of a clamped box are hatched. Longitudes
     run on past 180 where that keeps the map together (Fiji), and a map around a pole is drawn from above: then
-    the axes are degrees from the pole, and other layers cannot be added in longitude and latitude.
+    the axes are degrees from the pole, and other layers cannot be added in longitude and latitude. For orientation
+    the coast is drawn, from Natural Earth's lines in this package, where a map is at least 1.5 degrees wide.
 
     A new figure is made with pyplot, so that notebooks show it, but figure and axes that were current stay so: save
     it by ``ax.figure.savefig(path)``. No rcParams are set, and nothing is read from the network.

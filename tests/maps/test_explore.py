@@ -143,7 +143,6 @@ def test_only_tiles_that_were_asked_for_are_loaded():
     frame = release("count")
     assert "L.tileLayer" not in rendered(geodp.explore(frame, tiles=None))
     assert "tile.openstreetmap.org" in rendered(geodp.explore(frame))
-    assert "opentopomap" in rendered(geodp.explore(frame, tiles="OpenTopoMap"))
 
 
 def test_names_cannot_break_out_of_the_page():
