@@ -29,6 +29,7 @@ from geodp.exact import (
     sqrt_up,
     tidy,
     whole,
+    written,
 )
 from geodp.wording import brief
 
@@ -53,6 +54,7 @@ ACCOUNTANTS = ("both", "basic", "zcdp")
 
 # Prices are computed again in double precision; a debit may differ from them by this much.
 SLACK = 1 + Fraction(1, 10**9)
+_LARGEST = Fraction("1.7976931348623157e308")  # as it prints
 
 # Every rho is a multiple of 1e-60, so that sums of them are exact and no rounding adds up: at least 40
 # digits for all but absurd ones.
@@ -138,10 +140,10 @@ class Charge:
         """
         rho = texts.get("rho")
         return cls(
-            Fraction(texts["eps"]),
-            Fraction(texts["delta"]),
-            None if rho is None else Fraction(rho),
-            Fraction(texts.get("delta_select", 0)),
+            written(texts["eps"]),
+            written(texts["delta"]),
+            None if rho is None else written(rho),
+            written(texts.get("delta_select", 0)),
         )
 
 
@@ -379,13 +381,15 @@ def up(number: Fraction) -> float:
     A double that was typed counts as its shortest decimal, here and at the door, so three spends of
     0.1 show as 0.3 and not as 0.30000000000000004.
     """
+    if number > _LARGEST:
+        return math.inf
     near = float(number)
     return near if Fraction(repr(near)) >= number else math.nextafter(near, math.inf)
 
 
 def down(number: Fraction) -> float:
     """Return the largest double that reads (prints) as at most ``number``."""
-    near = float(number)
+    near = float(min(number, _LARGEST))
     return near if Fraction(repr(near)) <= number else math.nextafter(near, -math.inf)
 
 
@@ -394,7 +398,7 @@ def amount(number: Fraction, *, floor: bool = False) -> str:
     short = _decimal(number, 12, ROUND_FLOOR)
     if Fraction(short) != number:
         short = _decimal(number, 6, ROUND_FLOOR if floor else ROUND_CEILING)
-    return repr(plain(float(short)))
+    return repr(plain(float(short))) if math.isfinite(float(short)) else str(short)
 
 
 def amounts(charge: Charge) -> dict[str, float]:

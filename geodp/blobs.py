@@ -20,6 +20,7 @@ __all__ = ["checksum", "pack", "unpack"]
 _FORMAT = 1
 _LEVEL = 3  # noise hardly compresses; more effort costs seconds on a million cells
 _KINDS = "?bhilqBHILQfd"
+_LARGEST = 1 << 33
 
 
 def pack(columns: Mapping[str, NDArray[Any]]) -> bytes:
@@ -48,16 +49,25 @@ def unpack(blob: bytes) -> dict[str, NDArray[Any]]:
         The bytes are not such a blob, or are damaged.
     """
     try:
-        raw = zlib.decompress(blob)
+        raw = _decompressed(blob)
         (size,) = struct.unpack_from("<Q", raw)
         head = json.loads(raw[8 : 8 + size])
         columns, start = {}, 8 + size
         for column in head["columns"]:
             values, start = _decode(raw, start, column["dtype"], column["length"])
             columns[column["name"]] = values
-    except (zlib.error, struct.error, KeyError, TypeError, ValueError) as error:
+        version = head.get("format")
+    except (
+        zlib.error,
+        struct.error,
+        AttributeError,
+        KeyError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise ValueError("the stored columns cannot be read") from error
-    if head.get("format") != _FORMAT or start != len(raw):
+    if version != _FORMAT or start != len(raw):
         raise ValueError("the stored columns cannot be read")
     return columns
 
@@ -81,7 +91,18 @@ def _encode(name: str, values: NDArray[Any]) -> tuple[str, bytes]:
     return "text", lengths.tobytes() + b"".join(parts)
 
 
+def _decompressed(blob: bytes) -> bytes:
+    """Return what was compressed, up to a size that no release has: a few bytes could fill the memory."""
+    opened = zlib.decompressobj()
+    raw = opened.decompress(blob, _LARGEST)
+    if opened.unconsumed_tail or not opened.eof or opened.unused_data:
+        raise ValueError("more, or less, than one whole blob")
+    return raw
+
+
 def _decode(raw: bytes, start: int, dtype: str, length: int) -> tuple[NDArray[Any], int]:
+    if not isinstance(length, int) or length < 0:
+        raise ValueError("no length")
     if dtype != "text":
         kind = np.dtype(dtype)
         if kind.char not in _KINDS:

@@ -7,6 +7,7 @@ every double that leaves this module is rounded towards more privacy by its call
 """
 
 import math
+import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Rational
@@ -17,6 +18,7 @@ import numpy as np
 from geodp.wording import brief
 
 __all__ = [
+    "UNREADABLE",
     "ceil_double",
     "exact",
     "exact_delta",
@@ -27,13 +29,28 @@ __all__ = [
     "sqrt_up",
     "tidy",
     "whole",
+    "written",
 ]
+
+# What comes of reading texts, numbers and bytes that are not what they should be.
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 # No double and no sensible decimal lies outside; without a limit "1e-999999999" would fill the memory.
 _MAX_EXPONENT = 400
 _MAX_DIGITS = 1000
 _REACH = 10**_MAX_EXPONENT
-_MAX_BITS = 20_000  # of the numerator or the denominator; what is typed as a decimal or a/b stays far below
+_MAX_BITS = 14_000  # of numerator and denominator: 4,214 digits, and Python writes at most 4,300
+_MAX_WRITTEN = 10_000
+_WRITTEN = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d{1,3})?(/\d+)?", re.ASCII)
 # Typed amounts have denominators far below this.
 _LONGEST = 10**100
 
@@ -79,6 +96,28 @@ def exact(value: object, name: str) -> Fraction:
     raise TypeError(f"{name} must be a number, got {_kind(value)}.")
 
 
+def written(value: object) -> Fraction:
+    """Return a number as geodp itself writes it into ledgers and records: ``"1/3"``, ``"0.1"``, 3, 2.5.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Anything else. ``"1e999999999"`` in a file would otherwise take hours.
+
+    Examples
+    --------
+    >>> written("1/3"), written(2.5)
+    (Fraction(1, 3), Fraction(5, 2))
+    """
+    if isinstance(value, str):
+        if len(value) > _MAX_WRITTEN or not _WRITTEN.fullmatch(value):
+            raise ValueError("no number is written there.")
+        return Fraction(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError("no number is written there.")
+    return Fraction(value)
+
+
 def exact_positive(value: object, name: str) -> Fraction:
     """Return :func:`exact` of ``value``, which must be greater than zero."""
     number = exact(value, name)
@@ -96,16 +135,16 @@ def exact_delta(value: object, name: str = "delta") -> Fraction:
 
 
 def whole(value: object, name: str, low: int, high: int | None = None) -> int:
-    """Return ``value`` as an int of at least ``low`` (and at most ``high``).
+    """Return ``value`` as an int of at least ``low`` and at most ``high`` (or 1e400).
 
     An integral float is refused as well: a cap of 4.0 is a slip worth showing.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an int, got {_kind(value)}.")
     number = int(value)
-    if number < low or (high is not None and number > high):
+    if number < low or number > (_REACH if high is None else high):
         wanted = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name} must be {wanted}, got {number}.")
+        raise ValueError(f"{name} must be {wanted}, got {brief(number)}.")
     return number
 
 
@@ -153,8 +192,8 @@ def plain(number: Fraction | float | int) -> int | float:
     >>> plain(Fraction(1)), plain(Fraction(1, 10))
     (1, 0.1)
     """
-    if isinstance(number, float) and not math.isfinite(number):
-        raise ValueError("a record holds finite numbers only")
+    if math.isinf(_nearest(number)) or number != number:
+        raise ValueError("a record holds finite numbers only, below 1.8e308.")
     return int(number) if number == int(number) and -(2**53) < number < 2**53 else float(number)
 
 
@@ -200,7 +239,7 @@ def _finite(value: "float | np.floating[Any]", name: str) -> None:
         raise ValueError(f"{name} must be finite, got {value}.")
 
 
-def _nearest(number: Fraction) -> float:
+def _nearest(number: Fraction | float) -> float:
     try:
         return float(number)
     except OverflowError:

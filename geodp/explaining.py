@@ -7,12 +7,12 @@ somebody who has neither the data nor the code that released them.
 import math
 import textwrap
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 import pandas as pd
 
 from geodp.errors import NotARelease
+from geodp.exact import UNREADABLE, written
 from geodp.records import record
 from geodp.seals import law_of_measurement
 from geodp.testing import NOT_PRIVATE, OS_ENTROPY
@@ -78,7 +78,7 @@ def explain(release: pd.DataFrame | Mapping[str, Any]) -> Explanation:
         )
     try:
         paragraphs = _points(facts) if facts.get("query") == "perturb" else _map(facts)
-    except (KeyError, TypeError, IndexError):
+    except UNREADABLE:
         raise NotARelease("this record lacks what an explanation needs; was it changed?") from None
     paragraphs = [*_stamp(facts), *paragraphs, *_ledger(facts.get("ledger"))]
     return Explanation("\n".join(_paragraph(head, text) for head, text in paragraphs))
@@ -210,7 +210,7 @@ def _noise(facts: Mapping[str, Any]) -> str:
     """Say how far the noise moves the numbers, for each measurement."""
     parts = []
     for part in facts["measurements"]:
-        law, step = law_of_measurement(part), float(Fraction(part["step"]))
+        law, step = law_of_measurement(part), float(written(part["step"]))
         reach, unit = law.halfwidth("0.95") * step, _unit(facts, part["name"])
         parts.append(
             f"{_LAWS[part['mechanism']]} on {_what(part['name'])}, standard deviation {figure(law.std * step)}{unit}, "

@@ -69,7 +69,8 @@ def to_geojson(frame: gpd.GeoDataFrame, path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with part.open("x", encoding="utf-8", newline="\n") as file:
+        # Half a surrogate pair, which a column's name may hold, becomes JSON's own escape for it.
+        with part.open("x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             _write(file, frame, facts)
             file.flush()
             os.fsync(file.fileno())

@@ -378,7 +378,7 @@ class Ledger:
             row = tables.entry(connection, held["entry"])
             part = self._part(row)
         if held["state"] == "released":
-            return Stored(self._columns(held), part, json.loads(row["record"]))
+            return Stored(self._columns(held), part, self._record(row))
         if retry:
             return None
         raise incomplete(self.name, part)
@@ -431,7 +431,7 @@ class Ledger:
             There is no release of that label.
         """
         _, row = self._find(label)
-        return {**json.loads(row["record"]), "ledger": self._part(row)}
+        return {**self._record(row), "ledger": self._part(row)}
 
     def releases(self) -> pd.DataFrame:
         """Return one row for each debit and note, by entry number; public, like all that a ledger holds.
@@ -449,7 +449,8 @@ class Ledger:
             self._current(connection)
             rows = tables.entries(connection)
             states = {held["entry"]: held["state"] for held in tables.releases(connection)}
-        return release_frame(rows, states)
+        with tables.intact(self.name):
+            return release_frame(rows, states)
 
     def spent(self) -> dict[str, float]:
         """Return what was spent, rounded up: ``eps`` and ``delta`` of book A, ``rho`` of book B.
@@ -630,14 +631,14 @@ class Ledger:
         held, row = self._find(label)
         if held["state"] != "released":
             raise incomplete(self.name, self._part(row))
-        return Stored(self._columns(held), self._part(row), json.loads(row["record"]))
+        return Stored(self._columns(held), self._part(row), self._record(row))
 
     def _check_unit(self, connection: Connection, record: Mapping[str, Any]) -> None:
         """Hold a ledger that was made without a unit to the unit of its first debit."""
         first = tables.first_entry(connection)
         if self.unit is not None or first is None:
             return
-        held, said = json.loads(first["record"]).get("unit"), record.get("unit")
+        held, said = self._record(first).get("unit"), record.get("unit")
         if held is not None and said is not None and said not in _spellings(held):
             raise other_relation(self.name, "unit", held, said)
 
@@ -664,16 +665,22 @@ class Ledger:
             raise other_arguments(self.name, held["label"], held["key"], key)
 
     def _part(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        return ledger_part(self.name, self._terms, row)
+        with tables.intact(self.name):
+            return ledger_part(self.name, self._terms, row)
+
+    def _record(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        with tables.intact(self.name):
+            return dict(json.loads(row["record"]))
 
     def _columns(self, held: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        blob = bytes(held["data"] or b"")
-        if checksum(blob) != held["digest"]:
-            raise LedgerError(
-                f"{self.name} is damaged: the release stored as {held['label']!r} is not what was stored. "
-                "verify() tells more."
-            )
-        return unpack(blob)
+        with tables.intact(self.name, f"the release stored as {brief(held['label'])} cannot be read"):
+            blob = tables.data_of(held)
+            if checksum(blob) != held["digest"]:
+                raise LedgerError(
+                    f"{self.name} is damaged: the release stored as {held['label']!r} is not what was stored. "
+                    "verify() tells more."
+                )
+            return unpack(blob)
 
 
 _required = False

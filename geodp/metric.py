@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from geodp.exact import tidy
+from geodp.exact import tidy, written
 
 __all__ = ["GUARANTEE", "is_metric", "metric_terms", "worst_per_km"]
 
@@ -53,7 +53,7 @@ def worst_per_km(record: Mapping[str, Any]) -> Fraction:
     terms = record.get("metric")
     if record.get("guarantee") != GUARANTEE or not isinstance(terms, Mapping):
         raise ValueError(f"a note keeps releases whose guarantee is {GUARANTEE}; debit keeps the others.")
-    eps, reports = Fraction(terms["eps_per_km"]), terms["reports"]
+    eps, reports = written(terms["eps_per_km"]), terms["reports"]
     if not isinstance(reports, int) or reports < 1 or eps <= 0:
         raise ValueError("a note needs the most reports of one subject: without it no sum of notes holds.")
     return tidy(eps * reports)

@@ -18,7 +18,7 @@ from geodp import tables
 from geodp.accounting import NOTHING, SLACK, Charge, amount
 from geodp.blobs import checksum, unpack
 from geodp.errors import NotARelease
-from geodp.exact import sqrt_up, tidy
+from geodp.exact import UNREADABLE, sqrt_up, tidy, written
 from geodp.metric import worst_per_km
 from geodp.storage import Connection, Storage
 from geodp.terms import Terms
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["cost_problem", "label_of", "price_problem", "verify_frame", "verify_ledger"]
 
 Problem = tuple[int | None, str | None, str]
-
-_UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, ArithmeticError)
 
 
 def verify_ledger(storage: Storage, connection: Connection, terms: Terms) -> pd.DataFrame:
@@ -78,13 +76,13 @@ def cost_problem(charge: Charge, measurements: Iterable[Mapping[str, Any]]) -> s
     """
     eps_l, eps_x, mu_squared = Fraction(0), Fraction(0), Fraction(0)
     for one in measurements:
-        scale = Fraction(one["scale"])
+        scale = written(one["scale"])
         if one["mechanism"] == "gaussian":
-            mu_squared += Fraction(one["l2_squared"]) / scale**2
+            mu_squared += written(one["l2_squared"]) / scale**2
         elif one["mechanism"] == "exponential":
-            eps_x += Fraction(one["l1"]) / scale
+            eps_x += written(one["l1"]) / scale
         else:
-            eps_l += Fraction(one["l1"]) / scale
+            eps_l += written(one["l1"]) / scale
     rho = (eps_l**2 + eps_x**2 / 4 + mu_squared) / 2
     eps = eps_l + eps_x
     if charge.rho is not None and charge.rho < rho:
@@ -139,13 +137,13 @@ def _chain_problems(rows: list[tables.Row], terms: Terms) -> Iterator[Problem]:
         if row["id"] != number:
             yield (*where, f"entry {number} is missing")
             return
-        if row["digest"] != tables.digest_of(row, before):
+        if not _is_whole(row, before):
             yield (*where, "the entry's checksum does not match")
         try:
             charge, per_km = _cost(row)
             said = json.loads(row["total"])
             found = Charge.from_dict(said), tables.metric_of(said)
-        except _UNREADABLE:
+        except UNREADABLE:
             yield (*where, "the entry's amounts cannot be read")
             return
         before, total, metric = row["digest"], total + charge, tidy(metric + per_km)
@@ -155,11 +153,18 @@ def _chain_problems(rows: list[tables.Row], terms: Terms) -> Iterator[Problem]:
             yield (*where, "what was spent is above the ceiling")
 
 
+def _is_whole(row: tables.Row, before: Any) -> bool:
+    try:
+        return bool(row["digest"] == tables.digest_of(row, before))
+    except UNREADABLE:  # bytes, which no entry holds
+        return False
+
+
 def _cost(row: tables.Row) -> tuple[Charge, Fraction]:
     """Return what an entry adds to the books, and per kilometre; each kind adds to one of them."""
     cost = json.loads(row["charge"])
     if row["kind"] == tables.METRIC:
-        return NOTHING, Fraction(cost["eps_per_km"])
+        return NOTHING, written(cost["eps_per_km"])
     return Charge.from_dict(cost), Fraction(0)
 
 
@@ -168,7 +173,7 @@ def _price_problems(rows: list[tables.Row]) -> Iterator[Problem]:
         problems = _note_problems if row["kind"] == tables.METRIC else _debit_problems
         try:
             found = list(problems(json.loads(row["charge"]), json.loads(row["record"])))
-        except _UNREADABLE:
+        except UNREADABLE:
             found = ["the record or what was charged for it cannot be read"]
         for problem in found:
             yield row["id"], row["label"], problem
@@ -187,7 +192,7 @@ def _note_problems(cost: Mapping[str, Any], record: Mapping[str, Any]) -> Iterat
     """Compare what was noted with the guarantee that the record states; there is no (eps, delta) in it."""
     try:
         worst = worst_per_km(record)
-    except _UNREADABLE:
+    except UNREADABLE:
         yield "the record states no guarantee per kilometre"
         return
     if set(cost) != {"eps_per_km"}:
@@ -201,7 +206,7 @@ def _priced(charge: Charge, record: Mapping[str, Any]) -> str | None:
         return "the record lists no measurements, so its cost cannot be recomputed"
     try:
         return price_problem(charge, record)
-    except _UNREADABLE:
+    except UNREADABLE:
         return "the record's measurements cannot be read"
 
 
@@ -223,14 +228,15 @@ def _blob_problems(connection: Connection, held: list[tables.Row]) -> Iterator[P
         if release["state"] != "released":
             continue
         stored = tables.release(connection, release["label"]) or {}
-        blob = bytes(stored.get("data") or b"")
-        if checksum(blob) != release["digest"]:
-            yield release["entry"], release["label"], "the stored columns do not match their checksum"
-            continue
         try:
-            unpack(blob)
-        except ValueError as error:
-            yield release["entry"], release["label"], str(error)
+            blob = tables.data_of(stored)
+            if checksum(blob) == release["digest"]:
+                unpack(blob)
+                continue
+            problem = "the stored columns do not match their checksum"
+        except UNREADABLE as error:
+            problem = str(error)
+        yield release["entry"], release["label"], problem
 
 
 def _positions(frame: pd.DataFrame) -> pd.DataFrame:
@@ -256,7 +262,12 @@ def _column_problem(frame: pd.DataFrame, name: str, values: np.ndarray[Any, Any]
 
 
 def _table(problems: list[Problem]) -> pd.DataFrame:
-    numbers, labels, texts = zip(*problems, strict=True) if problems else ((), (), ())
+    # In a damaged file numbers and labels can be anything.
+    sound = [
+        (where if isinstance(where, int) else None, label if isinstance(label, str) else None, text)
+        for where, label, text in problems
+    ]
+    numbers, labels, texts = zip(*sound, strict=True) if sound else ((), (), ())
     return pd.DataFrame(
         {
             "entry": pd.array(list(numbers), dtype="Int64"),

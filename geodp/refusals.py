@@ -8,6 +8,7 @@ from typing import Any
 
 from geodp.accounting import Ceiling, Charge, amount, amounts, left_amounts
 from geodp.errors import BudgetExceeded, IncompleteRelease, LedgerError
+from geodp.exact import UNREADABLE
 from geodp.terms import Terms
 
 __all__ = ["incomplete", "other_arguments", "other_relation", "refusal"]
@@ -97,6 +98,6 @@ def _differing(held: str, key: str) -> str:
     try:
         old, new = json.loads(held), json.loads(key)
         names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
-    except (ValueError, TypeError, AttributeError):
+    except UNREADABLE:
         return ""
     return f" ({', '.join(names)})" if names else ""

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from geodp.names import TAKEN_NAMES
+from geodp.names import TAKEN_NAMES, check_text
 from geodp.wording import brief
 
 __all__ = ["Slots", "slots"]
@@ -162,6 +162,9 @@ def _levels(name: str, levels: object) -> tuple[Any, ...]:
         raise TypeError(f"by={{{name!r}: ...}} must list texts, numbers, dates or times.")
     if not values:
         raise ValueError(f"by={{{name!r}: ...}} has no levels.")
+    for value in values:
+        if isinstance(value, str):
+            check_text(value, f"a level of by={{{name!r}: ...}}")
     index = pd.Index(list(values))
     if index.hasnans:
         raise ValueError(f"by={{{name!r}: ...}} has a missing level; rows without a value are left out.")

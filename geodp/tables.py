@@ -10,7 +10,8 @@ that was set back changes nothing.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
 from hashlib import sha256
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 from geodp.accounting import NOTHING, Charge
 from geodp.blobs import checksum
 from geodp.errors import LedgerError
-from geodp.exact import tidy
+from geodp.exact import UNREADABLE, tidy, written
 from geodp.storage import Connection, Storage
 from geodp.terms import FORMAT, Terms
 
@@ -31,11 +32,13 @@ __all__ = [
     "append_note",
     "counts",
     "create",
+    "data_of",
     "digest_of",
     "entries",
     "entry",
     "finish",
     "first_entry",
+    "intact",
     "last",
     "metric_of",
     "now",
@@ -87,16 +90,30 @@ def read_terms(storage: Storage, connection: Connection) -> Terms | None:
     if not storage.has_table(connection):
         return None
     rows: dict[str, str] = dict(connection.execute("SELECT name, value FROM geodp_ledger"))
-    version = rows.get("format", "")
-    if version.isdecimal() and int(version) > FORMAT:
-        raise LedgerError(
-            f"{storage.name} was written by a newer geodp (format {version}; this one reads {FORMAT}). "
-            "Update geodp. Nothing was released or spent."
-        )
-    try:
+    with intact(storage.name, "its terms cannot be read"):
+        if not all(isinstance(text, str) for pair in rows.items() for text in pair):
+            raise TypeError("terms are texts.")
+        version = rows.get("format", "")
+        if version.isdecimal() and int(version) > FORMAT:
+            raise LedgerError(
+                f"{storage.name} was written by a newer geodp (format {version}; this one reads {FORMAT}). "
+                "Update geodp. Nothing was released or spent."
+            )
         return Terms.from_rows(rows)
-    except (KeyError, ValueError, ZeroDivisionError) as error:
-        raise LedgerError(f"{storage.name} is damaged: its terms cannot be read.") from error
+
+
+@contextmanager
+def intact(name: str, problem: str = "what it holds cannot be read") -> Iterator[None]:
+    """Say of whatever goes wrong with stored texts and bytes that the ledger is damaged.
+
+    A file can hold anything: numbers where texts should be, texts that are no JSON, lists without end.
+    """
+    try:
+        yield
+    except UNREADABLE as error:
+        raise LedgerError(
+            f"{name} is damaged: {problem}. verify() tells more. Nothing was released or spent."
+        ) from error
 
 
 class Standing(NamedTuple):
@@ -113,18 +130,15 @@ def last(storage: Storage, connection: Connection) -> Standing:
     rows = connection.execute("SELECT id, total, digest FROM geodp_entries ORDER BY id DESC LIMIT 1")
     if not rows:
         return Standing(0, NOTHING, Fraction(0), None)
-    try:
-        total = json.loads(rows[0][1])
-        return Standing(int(rows[0][0]), Charge.from_dict(total), metric_of(total), rows[0][2])
-    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise LedgerError(
-            f"{storage.name} is damaged: what was spent cannot be read. Nothing was released or spent."
-        ) from error
+    with intact(storage.name, "what was spent cannot be read"):
+        number, text, digest = rows[0]
+        total = json.loads(text)
+        return Standing(int(number), Charge.from_dict(total), metric_of(total), digest)
 
 
 def metric_of(amounts: Mapping[str, Any]) -> Fraction:
     """Return what a cost or a total holds per kilometre; nothing where it was left out."""
-    return Fraction(amounts.get("eps_per_km", 0))
+    return written(amounts.get("eps_per_km", 0))
 
 
 def append(storage: Storage, connection: Connection, terms: Terms, row: Row, charge: Charge) -> int:
@@ -220,6 +234,16 @@ def release(connection: Connection, label: str) -> Row | None:
         f"SELECT {', '.join(_RELEASE)} FROM geodp_releases WHERE label = :label", {"label": label}
     )
     return dict(zip(_RELEASE, rows[0], strict=True)) if rows else None
+
+
+def data_of(held: Mapping[str, Any]) -> bytes:
+    """Return the stored bytes of a release; a number or a text in their place is refused."""
+    data = held.get("data")
+    if data is None:
+        return b""
+    if not isinstance(data, bytes | memoryview):
+        raise TypeError("stored columns are bytes.")
+    return bytes(data)
 
 
 def releases(connection: Connection) -> list[Row]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from geodp.accounting import Ceiling, Charge, amount, ceiling
 from geodp.errors import LedgerError
-from geodp.exact import exact, exact_positive, whole
+from geodp.exact import exact, exact_positive, whole, written
 from geodp.wording import brief
 
 __all__ = ["FORMAT", "Terms", "check_agreement", "make_terms"]
@@ -77,13 +77,13 @@ class Terms:
         """Return the terms that :meth:`to_rows` wrote."""
         rho, most, population = (rows.get(name) for name in ("rho", "max_eps_per_release", "population"))
         held = Ceiling(
-            Fraction(rows["eps"]),
-            Fraction(rows["delta"]),
+            written(rows["eps"]),
+            written(rows["delta"]),
             rows["accountant"],
-            Fraction(rows["selection"]),
-            None if rho is None else Fraction(rho),
+            written(rows["selection"]),
+            None if rho is None else written(rho),
         )
-        tiers = {name[5:]: Fraction(eps) for name, eps in rows.items() if name.startswith("tier ")}
+        tiers = {name[5:]: written(eps) for name, eps in rows.items() if name.startswith("tier ")}
         return cls(
             rows["identity"],
             rows["created"],
@@ -91,7 +91,7 @@ class Terms:
             rows["neighboring"],
             rows.get("unit"),
             rows.get("control"),
-            None if most is None else Fraction(most),
+            None if most is None else written(most),
             None if population is None else int(population),
             _ordered(tiers),
         )

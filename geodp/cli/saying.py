@@ -33,7 +33,7 @@ class Voice:
         if self.json:
             print(as_json({"status": "done", **facts, "warnings": self.warnings}))
         elif text:
-            print(text)
+            print(_writable(text))
 
 
 @contextmanager
@@ -58,7 +58,12 @@ def say(words: str) -> None:
 
 def as_json(facts: Any) -> str:
     """Return strict JSON: what is not finite becomes null."""
-    return json.dumps(_finite(facts), allow_nan=False, ensure_ascii=False)
+    return _writable(json.dumps(_finite(facts), allow_nan=False, ensure_ascii=False))
+
+
+def _writable(text: str) -> str:
+    """Escape, as JSON does, the bytes of arguments and file names that are no UTF-8: stdout would not take them."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _finite(value: Any) -> Any:

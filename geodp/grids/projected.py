@@ -13,12 +13,14 @@ from pyproj import CRS, Geod
 from pyproj.exceptions import CRSError
 
 from geodp.bounds import Box, wrap
+from geodp.chunks import each, slices
 from geodp.grids.base import Domain
 from geodp.grids.hierarchy import Hierarchy
 from geodp.grids.lattice import Floats, Ints, Lattice, square_hierarchy
 from geodp.grids.ordered import is_in, places
 from geodp.grids.outlines import polygons
 from geodp.grids.regions import complete, key, numbers, outside, pieces, project, walk
+from geodp.progress import current
 from geodp.wording import brief
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ProjectedDomain", "canonical", "estimate"]
 
-_CHUNK = 1 << 16
 _ROUGH = 65
 _LARGE = 10_000  # metres; sides of larger cells are drawn in eight steps
 
@@ -43,7 +44,7 @@ def canonical(crs: Any) -> str:
         raise TypeError("crs must be an EPSG code or anything pyproj.CRS takes, got a bool.")
     try:
         known = CRS.from_user_input(crs)
-    except CRSError:
+    except (CRSError, UnicodeError):
         raise ValueError(
             f"crs={brief(crs)} is no CRS that pyproj knows; type an EPSG code, crs=3035."
         ) from None
@@ -125,12 +126,14 @@ class ProjectedDomain(Domain):
         See :meth:`geodp.grids.base.Domain.locate`.
         """
         cells = np.full(len(lon), -1, dtype=np.int64)
-        for start in range(0, len(lon), _CHUNK):
-            part = slice(start, start + _CHUNK)
+
+        def locate(part: slice) -> None:
             x, y = project(self._crs, lon[part], lat[part])
             sound = np.isfinite(x) & np.isfinite(y)
             keys = key(self._lattice.number(y[sound]), self._lattice.number(x[sound]))
             cells[part][sound] = places(keys, self._keys)
+
+        each(locate, slices(len(lon)), current())
         rows = np.flatnonzero(cells >= 0)
         return rows, (cells if len(rows) == len(cells) else cells[rows])
 
@@ -144,8 +147,11 @@ class ProjectedDomain(Domain):
 
     @cached_property
     def _shapes(self) -> NDArray[np.object_]:
-        chunks = [self._keys[start : start + _CHUNK] for start in range(0, self.n_cells, _CHUNK)]
-        return np.concatenate([self._outlines(keys) for keys in chunks])
+        done = [np.empty(0, dtype=object)]
+        for part in slices(self.n_cells):
+            current().reach(part.start / self.n_cells)
+            done.append(self._outlines(self._keys[part]))
+        return np.concatenate(done)
 
     @cached_property
     def _hierarchy(self) -> Hierarchy:

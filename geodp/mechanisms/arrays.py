@@ -211,7 +211,7 @@ def _release(
         )
     noisy = add_saturating(values.ravel(), law.sample(values.size)).reshape(values.shape)
     out = noisy if step is None else noisy * float(step)
-    result = out.view(NoisyArray)
+    result = np.asarray(out).view(NoisyArray)  # numpy makes a scalar of what has no dimension
     result.record = MappingProxyType(record)
     return result
 

@@ -57,6 +57,7 @@ GUARD = 2.0**-40
 # at most 1.2533 / _FEW (Mills' ratio at 0), and 1 / _FEW for the logarithm.
 _FEW = 2**44
 _WIDTH = 2.0**-43
+_MOST = 2**40  # draws at once: more fit into no memory
 _CHUNK = 1 << 14  # words; the arrays of a chunk stay in the processor's cache
 
 
@@ -117,7 +118,9 @@ def rounded_gaussian(sigma: object, size: int) -> _Integers:
     >>> rounded_gaussian(4.5, 3).dtype
     dtype('int64')
     """
-    return draw(gaussian_inversion(double_scale(sigma, "sigma")), whole(size, "size", 0), symmetric=True)
+    return draw(
+        gaussian_inversion(double_scale(sigma, "sigma")), whole(size, "size", 0, _MOST), symmetric=True
+    )
 
 
 def discrete_laplace(scale: object, size: int) -> _Integers:
@@ -145,7 +148,9 @@ def discrete_laplace(scale: object, size: int) -> _Integers:
     >>> discrete_laplace(1e-3, 3)
     array([0, 0, 0])
     """
-    return draw(laplace_inversion(double_scale(scale, "scale")), whole(size, "size", 0), symmetric=True)
+    return draw(
+        laplace_inversion(double_scale(scale, "scale")), whole(size, "size", 0, _MOST), symmetric=True
+    )
 
 
 def double_scale(value: object, name: str) -> float:

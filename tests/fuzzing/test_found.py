@@ -1,15 +1,25 @@
 """What fuzzing found, one test each, so that it stays found."""
 
+import json
+import pickle
+import sqlite3
+import struct
+import zlib
 from fractions import Fraction
 
 import geopandas as gpd
 import numpy as np
 import pandas as pd
+import parsers
 import pytest
 
 import geodp
 from geodp import mechanisms
-from geodp.exact import exact
+from geodp.accounting import Charge
+from geodp.blobs import checksum, pack, unpack
+from geodp.errors import LedgerError, NotARelease
+from geodp.exact import exact, written
+from geodp.ledger import Ledger
 from geodp.queries.rescaling import Rescaling
 from geodp.wording import brief
 
@@ -114,3 +124,166 @@ def test_frames_handed_over_by_mistake_are_not_quoted():
             with pytest.raises((TypeError, ValueError)) as error:
                 geodp.Policy(**{"subject": "rider", "cap": 1, name: value})
             assert "secret" not in str(error.value)
+
+
+# --- texts that are none ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("half", ["\ud800", "a\udfffb"])
+def test_half_a_surrogate_pair_is_written_where_it_can_be_and_refused_where_not(half, tmp_path):
+    with pytest.raises(ValueError, match="half a surrogate pair"):
+        geodp.plan(1, by={"day": ["a", half]}, **WHO)
+    for grid in (
+        lambda: geodp.Square(10, half),
+        lambda: geodp.plan(1, **WHO | {"grid": f"square:10@{half}"}),
+    ):
+        with pytest.raises(ValueError, match="no CRS that pyproj knows"):
+            grid()
+    points = gpd.GeoDataFrame({"x": ["a"]}, geometry=gpd.points_from_xy([0.1], [0.1]), crs=4326)
+    points.columns = pd.Index([half, "geometry"], dtype=object)
+    heat = geodp.heatmap(points, 1, **WHO | {"subject": half})
+    facts = json.loads(geodp.to_geojson(heat, tmp_path / "x.geojson").read_bytes())
+    assert facts["geodp"] == geodp.record(heat)
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_arguments_that_are_no_unicode_are_printed_with_escapes(more):
+    asked = [
+        "plan",
+        "--subject",
+        "r\udcff",
+        "--cap",
+        "1",
+        "--eps",
+        "1",
+        "--bounds",
+        "0,0,1,1",
+        "--grid",
+        "box",
+    ]
+    assert parsers.command(*asked, *more) == 0
+    assert parsers.command("ledger", "show", "nowhere\udcff.ledger", *more) == 4
+
+
+# --- sizes --------------------------------------------------------------------------------------------
+
+
+def test_figures_that_no_record_can_hold_are_refused():
+    with pytest.raises(ValueError, match=r"below 1\.8e308"):
+        mechanisms.laplace([1], "1e-300", "1e290")
+    with pytest.raises(ValueError, match="n must be at least 1, got <int>"):
+        geodp.Centroid(10**5000)
+
+
+@pytest.mark.parametrize(("value", "lattice"), [(5, None), (np.int64(5), None), (0.3, 1), (2**63, 8)])
+def test_a_number_without_dimensions_is_noised_like_an_array(value, lattice):
+    noisy = mechanisms.laplace(value, 1, 1, lattice=lattice)
+    assert noisy.shape == ()
+    assert noisy.record["mechanism"] == "laplace"
+
+
+def test_draws_beyond_any_memory_are_refused():
+    for draw in (mechanisms.discrete_laplace, mechanisms.rounded_gaussian):
+        with pytest.raises(ValueError, match="size must be from 0"):
+            draw(1, 2**50)
+
+
+# --- ledgers and records that anybody could have written ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["1e999999999", "1e-999999999", "9" * 20_000, "nan", "1/0x", "", " 1", "1_0"]
+)
+def test_numbers_of_a_file_are_read_within_limits(text):
+    with pytest.raises(ValueError, match="no number"):
+        written(text)
+    for value in (None, True, float("inf"), [1], b"1"):
+        with pytest.raises(TypeError, match="no number"):
+            written(value)
+    assert written("1/3") == Fraction(1, 3)
+
+
+def test_a_ceiling_beyond_all_doubles_can_be_read(tmp_path):
+    ledger = Ledger(tmp_path / "x.ledger", eps=10**400)
+    assert ledger.remaining()["eps"] == 1.7976931348623157e308
+    assert "eps=1" in repr(ledger)
+
+
+@pytest.mark.parametrize("size", [1 << 34, (1 << 33) + 1])
+def test_a_few_bytes_do_not_fill_the_memory(size, monkeypatch):
+    monkeypatch.setattr("geodp.blobs._LARGEST", 1 << 16)
+    bomb = zlib.compress(b"\0" * (1 << 17))
+    with pytest.raises(ValueError, match="cannot be read"):
+        unpack(bomb)
+    sound = pack({"count": np.arange(3)})
+    for blob in (sound[:-1], sound + b"x", sound + sound):
+        with pytest.raises(ValueError, match="cannot be read"):
+            unpack(blob)
+
+
+HEADERS = [
+    "[]",
+    "3",
+    "null",
+    '{"columns": 3}',
+    '{"columns": [{"name": "a", "dtype": "<i8", "length": -1}]}',
+    '{"columns": [{"name": "a", "dtype": "<i8", "length": 1.5}]}',
+    '{"columns": [{"name": [], "dtype": "<i8", "length": 0}]}',
+    '{"columns": [{"name": "a", "dtype": "O", "length": 1}]}',
+    '{"columns": [{"name": "a", "dtype": [["a", "O"]], "length": 1}]}',
+    '{"columns": [{"name": "a", "dtype": "text", "length": 99999999999}]}',
+    "[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("header", range(len(HEADERS)))
+def test_no_header_of_a_blob_is_more_than_data(header):
+    head = HEADERS[header].encode()
+    with pytest.raises(ValueError, match="cannot be read"):
+        unpack(zlib.compress(struct.pack("<Q", len(head)) + head + bytes(64)))
+
+
+def test_a_blob_that_its_writer_sealed_is_a_damaged_ledger(tmp_path):
+    path = tmp_path / "x.ledger"
+    ledger = Ledger(path, eps=3)
+    ledger.store(ledger.debit("a", "{}", Charge(Fraction(1)), {}), {"count": np.arange(3)})
+    for blob in (b"", b"x" * 99, zlib.compress(b"\0" * 99), pickle.dumps(print), "text", 10**9, None):
+        with sqlite3.connect(path) as connection:
+            connection.execute(
+                "UPDATE geodp_releases SET data = ?, digest = ?",
+                (blob, checksum(blob if isinstance(blob, bytes) else b"")),
+            )
+        connection.close()
+        with pytest.raises(LedgerError, match="damaged"):
+            ledger.stored("a", "{}")
+        assert any("stored columns" in text for text in ledger.verify()["problem"])
+
+
+def test_any_value_in_any_cell_of_a_ledger_is_data():
+    """All columns, all kinds of values that SQLite has, rows first and last: a LedgerError or an answer."""
+    values = [b"", b'{"eps": "1"}', b"1e999999999", b"[" * 50_000, b"\xff\xfe", b"null"]
+    tried = 0
+    for column in range(len(parsers.CELLS)):
+        for kind in range(5):
+            for value in values[:: 1 if kind < 2 else 3]:
+                parsers.ledger_cells(bytes([column, kind, tried % 2]) + value)
+                tried += 1
+    assert tried > 300
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("by", 0.5),
+        ("by", "x"),
+        ("unit", None),
+        ("n_cells", "many"),
+        ("grid", 3),
+        ("measurements", [{}]),
+        ("bounds", "abcd"),
+    ],
+)
+def test_a_record_that_somebody_changed_is_no_release(name, value):
+    facts = geodp.plan(1, **WHO).to_dict()
+    with pytest.raises(NotARelease):
+        geodp.explain(facts | {name: value})
