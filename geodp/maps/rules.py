@@ -48,7 +48,7 @@ def readable(frame: pd.DataFrame, *, rule: str = "simultaneous", level: object =
     rule : {"simultaneous", "fdr"}
         ``"simultaneous"``: with probability ``level`` no empty cell of the whole map passes. ``"fdr"``: of the
         cells that pass, at most ``1 - level`` are empty, on average (Benjamini and Hochberg 1995); it needs the
-        whole release.
+        whole release, which cannot be checked where only some cells are released.
     level : float, default 0.95
         Above 0 and below 1.
 
