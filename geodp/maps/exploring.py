@@ -99,7 +99,7 @@ def explore(
     colours = shows.scale.colours(drawing.anchors(cmap))
     page = folium.Map(tiles=None, control_scale=True)
     if tiles is not None:
-        folium.TileLayer(tiles, control=False).add_to(page)
+        _base_map(tiles).add_to(page)
     for number, part in enumerate(parts):
         layer = _layer(
             shows.only(part.rows), shapes[part.rows], colours, part.name, number == 0, are_points(lonlat)
@@ -122,6 +122,18 @@ def _check_size(parts: Sequence[Slot]) -> None:
         )
 
 
+def _base_map(tiles: Any) -> Any:
+    import folium
+
+    layer = folium.TileLayer(tiles, control=False)
+    said = [layer.tiles, *(text for text in layer.options.values() if isinstance(text, str))]
+    if any(mark in text for text in said for mark in ("{{", "{%", "{#")):
+        raise ValueError(
+            'tiles: the address or attribution holds "{{", "{%" or "{#", which folium would run as a template.'
+        )
+    return layer
+
+
 def _layer(
     shows: Picture,
     shapes: NDArray[np.object_],
@@ -133,7 +145,7 @@ def _layer(
     """Return one slot as a layer: the cells with what they say, and the hatching of the border."""
     import folium
 
-    group = folium.FeatureGroup(name=escape(name) or None, overlay=not name, show=first)
+    group = folium.FeatureGroup(name=_text(name) or None, overlay=not name, show=first)
     features = _features(shows, shapes)
     if not features:
         return group
@@ -176,7 +188,7 @@ def _features(shows: Picture, shapes: NDArray[np.object_]) -> list[dict[str, Any
         {
             "type": "Feature",
             "id": str(number),
-            "properties": {"cell": escape(name), "says": escape(text)},
+            "properties": {"cell": _text(name), "says": _text(text)},
             "geometry": json.loads(geometry),
         }
         for number, (name, text, geometry) in enumerate(zip(names, says, texts, strict=True))
@@ -234,7 +246,7 @@ def _stamped(shows: Picture) -> str:
     return (
         '<div style="position:fixed;top:10px;left:50%;transform:translateX(-50%);z-index:1000;padding:4px 14px;'
         'background:#b22222;color:white;font:bold 18px sans-serif">'
-        f"{escape(shows.stamp)}</div>"
+        f"{_text(shows.stamp)}</div>"
     )
 
 
@@ -247,14 +259,14 @@ def _legend(shows: Picture, colours: Sequence[str]) -> str:
         entries.append((stripes, EDGE))
     colour = "".join(
         f'<div style="display:flex;gap:6px"><span style="flex:none;width:18px;height:12px;margin-top:2px;'
-        f'background:{face};opacity:{_OPAQUE}"></span><span>{escape(label)}</span></div>'
+        f'background:{face};opacity:{_OPAQUE}"></span><span>{_text(label)}</span></div>'
         for face, label in entries
     )
-    said = "".join(f"<div>{escape(line)}</div>" for line in [shows.heading, *shows.lines])
+    said = "".join(f"<div>{_text(line)}</div>" for line in [shows.heading, *shows.lines])
     return (
         '<div style="position:fixed;bottom:26px;right:10px;z-index:1000;max-width:300px;max-height:70vh;overflow:auto;'
         "padding:8px 10px;background:rgba(255,255,255,.92);border-radius:4px;color:#333;font:12px/1.4 sans-serif;"
-        f'box-shadow:0 1px 4px rgba(0,0,0,.3)"><b>{escape(shows.title)}</b>{said}'
+        f'box-shadow:0 1px 4px rgba(0,0,0,.3)"><b>{_text(shows.title)}</b>{said}'
         f'<div style="margin-top:6px">{colour}</div></div>'
     )
 
@@ -262,5 +274,9 @@ def _legend(shows: Picture, colours: Sequence[str]) -> str:
 def _add_html(page: Any, html: str) -> None:
     import folium
 
-    # Jinja would read braces in names that somebody typed.
-    page.get_root().html.add_child(folium.Element("{% raw %}" + html.replace("{%", "{ %") + "{% endraw %}"))
+    page.get_root().html.add_child(folium.Element(html))
+
+
+def _text(text: str) -> str:
+    """Return text as HTML that is no template either: folium renders scripts and HTML with Jinja, names and all."""
+    return escape(text).replace("{", "&#123;").replace("}", "&#125;")
