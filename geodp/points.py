@@ -40,7 +40,7 @@ def check_points(gdf: object) -> gpd.GeoDataFrame:
             f"geodp needs a GeoDataFrame, got {type(gdf).__name__}. Make one: "
             'gpd.GeoDataFrame(df, geometry=gpd.points_from_xy(df["lon"], df["lat"]), crs=4326)'
         )
-    if gdf.active_geometry_name is None:
+    if list(gdf.columns).count(gdf.active_geometry_name) != 1:  # it can get lost when columns are renamed
         raise ValueError('the frame has no active geometry. Name it: gdf.set_geometry("geometry").')
     if gdf.crs is None:
         raise ValueError(

@@ -17,7 +17,7 @@ import shapely
 from numpy.typing import NDArray
 
 from geodp.bounds import EARTH_RADIUS_KM, Box
-from geodp.exact import exact_positive
+from geodp.exact import ceil_double, exact_positive
 from geodp.grids.base import Domain, Grid
 from geodp.grids.hierarchy import Hierarchy
 from geodp.grids.lattice import Floats, Ints, Lattice, decimal_places, square_hierarchy
@@ -307,8 +307,9 @@ def _check_size(size: Fraction, crs: Any) -> None:
     metric = crs is not None
     unit = "metres" if metric else "degrees"
     if size > _LARGEST[metric]:
-        hint = "" if metric else f" Metres need a projected CRS: Square({size}, crs=<its EPSG code>)."
-        raise ValueError(f"cell_size={float(size):g} {unit} is more than {_LARGEST[metric]:,}.{hint}")
+        large = f"{ceil_double(size):g}"
+        hint = "" if metric else f" Metres need a projected CRS: Square({large}, crs=<its EPSG code>)."
+        raise ValueError(f"cell_size={large} {unit} is more than {_LARGEST[metric]:,}.{hint}")
     places = decimal_places(size)
     if size < _SMALLEST[metric] or places is None or places > _PLACES[metric]:
         raise ValueError(
