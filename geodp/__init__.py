@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from geodp.queries import Centroid, Count, Mean, Sum
     from geodp.records import record
     from geodp.regions import Total, total
+    from geodp.reopening import read_release
     from geodp.signals import signal
     from geodp.together import plan_together, release_together
     from geodp.versions import show_versions
@@ -101,6 +102,7 @@ __all__ = [
     "plan_together",
     "plot",
     "radius_quantile_m",
+    "read_release",
     "readable",
     "record",
     "release_together",
@@ -158,6 +160,7 @@ _HOME = {
     "choose_mechanism": "geodp.mechanisms",
     "pivot": "geodp.pivoting",
     "Plan": "geodp.plans",
+    "read_release": "geodp.reopening",
     "EACH_ROW": "geodp.policy",
     "Policy": "geodp.policy",
     "Centroid": "geodp.queries",

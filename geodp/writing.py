@@ -109,8 +109,15 @@ def _geopackage(frame: gpd.GeoDataFrame, path: Path, facts: Mapping[str, Any]) -
 
 
 def _flatgeobuf(frame: gpd.GeoDataFrame, path: Path, facts: Mapping[str, Any]) -> None:
+    # The spatial index reorders rows. Cells can be sorted again; the order of typed slots would be lost.
+    indexed = "YES" if frame.index.nlevels == 1 else "NO"
     _table(frame, facts).to_file(
-        path, driver="FlatGeobuf", engine="pyogrio", layer=path.stem, layer_metadata=_texts(facts)
+        path,
+        driver="FlatGeobuf",
+        engine="pyogrio",
+        layer=path.stem,
+        layer_metadata=_texts(facts),
+        SPATIAL_INDEX=indexed,
     )
 
 

@@ -1,5 +1,6 @@
 """``geodp plan``, ``geodp heatmap`` and ``geodp audit``."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -74,6 +75,7 @@ def heatmap(input: str, output: tuple[str, ...], as_json: bool, quiet: bool, **g
     voice = Voice(quiet, as_json)
     with listening(voice):
         targets = _targets(output)
+        _check_kept(targets, {"INPUT": input, **{f"--{n}": given[n] for n in ("ledger", "zones")}})
         chosen = _publishable(given)
         ledger = _ledger(given["ledger"])
         frame = _released(voice, chosen, input, ledger, given)
@@ -200,6 +202,13 @@ def _targets(output: tuple[str, ...]) -> list[Path]:
         raise Failure("--output is required: -o heat.geojson. The extension says the format.", BAD_ARGUMENTS)
     with arguments():
         return [check_output(path) for path in output]
+
+
+def _check_kept(targets: list[Path], read: Mapping[str, str | None]) -> None:
+    """Raise where an output would replace a file that the command reads."""
+    for name, path in read.items():
+        if path is not None and Path(os.path.realpath(path)) in targets:
+            raise Failure(f"--output {path} is {name} itself; it would be overwritten.", BAD_ARGUMENTS)
 
 
 def _ledger(path: str | None) -> Ledger | None:

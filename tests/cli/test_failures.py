@@ -230,3 +230,16 @@ def test_a_record_that_was_changed_is_not_explained(run, folder):
     assert run("show", "nowhere.gpkg").code == 4
     assert json.loads(text)["geodp"]["cap"] == 3
     assert NYC
+
+
+def test_an_output_never_replaces_what_the_command_reads(run, folder, ledger):
+    (folder / "link.parquet").symlink_to("trips.parquet")
+    before = (folder / "trips.parquet").read_bytes()
+    for output in ("trips.parquet", "./trips.parquet", "link.parquet"):
+        done = run("heatmap", "trips.parquet", "-o", output, *ASKED)
+        assert done.code == 2
+        assert "would be overwritten" in line(done)
+    (folder / "city.geojson").write_bytes(ledger.read_bytes())
+    asked = ["--ledger", "city.geojson", "--label", "tonight"]
+    assert run("heatmap", "trips.parquet", "-o", "city.geojson", *ASKED, *asked).code == 2
+    assert (folder / "trips.parquet").read_bytes() == before
