@@ -17,6 +17,7 @@ from geodp.maps.plotting import Plate, needs, new_figure, settle
 from geodp.maps.rules import measured
 from geodp.maps.scales import Scale, scale_of
 from geodp.maps.slotted import Slot, asks_for_one, slots_of
+from geodp.wording import at_most, shown
 from geodp.wording import figure as said
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def compare_maps(
 ) -> "Figure":
     """Draw two releases on one colour scale, and beside them where they differ by more than their noise.
 
+    Noise is all that the third map allows for. Where people are in more cells than ``cap``, each release draws anew
+    which of them are kept, and that alone can colour cells: its legend says so.
+
     Parameters
     ----------
     a, b : GeoDataFrame
@@ -51,8 +55,8 @@ def compare_maps(
     slot : level, tuple of levels, or mapping, optional
         One slot of releases with ``by``, as in :func:`geodp.plot`; required there.
     rule : {"simultaneous", "fdr"}
-        Which differences are told from none: with probability ``level`` no unchanged cell is coloured, or at most
-        ``1 - level`` of the coloured cells are unchanged, on average.
+        Which differences are more than noise: with probability ``level`` no cell is coloured whose capped number
+        is the same in both, or at most ``1 - level`` of the coloured ones are such, on average.
     level : float, default 0.95
         Of the rule.
     cmap : str or Colormap, optional
@@ -79,6 +83,13 @@ def compare_maps(
     The difference is taken between the measurements (``noisy_count``), not between the maps' own numbers, which are
     biased cell by cell; it costs no budget. It says how the released people changed, within the cap; where both maps
     are grey, a difference may still be told, and the other way round.
+
+    With ``contribution="sample"`` a subject in more than ``cap`` cells (or with more than ``rows_per_cell`` values)
+    counts in some of them, chosen by a secret of each release. Of unchanged data, the capped numbers of two
+    releases then differ too. At a large eps this exceeds the noise: compare with a cap that few people exceed, or
+    with ``contribution="weighted"``, which draws nothing.
+
+    Whoever is in both releases is protected by their budgets together; the legend adds them up.
 
     Examples
     --------
@@ -141,9 +152,9 @@ def _contrast(a: Picture, b: Picture, names: tuple[str, str], rule: str, level: 
         unit="",
         title=f"{names[1]} less {names[0]}",
         heading=_heading(facts["query"], names),
-        lines=tuple(_lines(facts, found, rule, level)),
-        labels=tuple(words.class_labels(scale, found.values[found.told])),
-        untold="cannot be told from no difference",
+        lines=(*_lines(facts, found, rule, level), _together(facts, b.rows.facts), *_redrawn(facts)),
+        labels=tuple(words.class_labels(scale, found.values[found.told], least=_least(found))),
+        untold="no more than noise between the two",
         stamp=a.stamp or b.stamp,
     )
 
@@ -152,7 +163,13 @@ def _scale(a: Picture, found: Change) -> Scale:
     one = measured(a.rows.facts)
     width = 0.0 if found.bar is None or one is None else found.bar / 2
     whole = a.rows.facts["query"] == "count"
-    return scale_of(found.values[found.told], width, diverging=True, whole=whole)
+    return scale_of(found.values[found.told], width, diverging=True, whole=whole, least=_least(found))
+
+
+def _least(found: Change) -> float:
+    """Return the least difference that is coloured; of means, whose intervals differ, the least that was."""
+    sizes = np.abs(found.values[found.told])
+    return found.bar if found.bar is not None else float(sizes.min()) if len(sizes) else 0.0
 
 
 def _heading(query: str, names: tuple[str, str]) -> str:
@@ -170,11 +187,28 @@ def _lines(facts: Any, found: Change, rule: str, level: object) -> list[str]:
         lines.append(f"coloured: intervals that all hold at once ({percent} %) do not meet")
     else:
         lines.append(
-            f"coloured: {said(found.bar)} or more either way, told from none in all cells at once ({percent} %)"
+            f"coloured: {said(found.bar)} or more either way, more than noise in all cells at once ({percent} %)"
         )
     if not found.known:
         lines.append("a cell in one map alone differs by at least what its colour says")
     return lines
+
+
+def _together(a: Any, b: Any) -> str:
+    """Say what both maps cost whoever is in both; an upper bound where they are views of one release."""
+    eps, delta = (float(exact(a[name], name) + exact(b[name], name)) for name in ("eps", "delta"))
+    return f"both maps together: at most eps {eps:g}, delta {delta:g} for one {shown(a['unit'])} in both"
+
+
+def _redrawn(facts: Any) -> list[str]:
+    """Say that the cap's choice differs between releases as well, unless there is none."""
+    cap, rows = facts["cap"], facts["rows_per_cell"]
+    size = facts["measurements"][0]["size"]
+    values = facts["query"] in ("sum", "mean")
+    if facts["unit"] == "row" or facts["contribution"] != "sample" or (cap >= size and not values):
+        return []
+    what = f"more than {at_most(cap)}" + (f" or {at_most(rows, 'row')} in one" if values else "")
+    return [f"noise only: of a {shown(facts['unit'])} with {what}, those kept are drawn anew in each map"]
 
 
 def _geometry_of(a: pd.DataFrame, b: pd.DataFrame, index: pd.Index) -> pd.DataFrame:

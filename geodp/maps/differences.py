@@ -1,8 +1,8 @@
 """Where two releases differ by more than their noise: an exact rule over all cells, free of budget.
 
 Of counts and sums the measurements are compared, ``noisy_count`` and ``noisy_sum``: their difference is off by the
-sum of two independent noises, whose law is known. Of means the intervals are, each widened until all of both
-maps hold at once.
+sum of two independent noises, whose law is known; what a cap kept of a person in one and not in the other
+is a difference too. Of means the intervals are, each widened until all of both maps hold at once.
 """
 
 import math
@@ -99,13 +99,14 @@ def change(a: Held, b: Held, *, rule: str = "simultaneous", level: object = 0.95
     a, b : Held
         Rows of two releases of the same measurement, with noise of their own.
     rule, level
-        As in :func:`geodp.readable`, about the hypothesis that nothing changed in a cell.
+        As in :func:`geodp.readable`, about the hypothesis that the capped number of a cell is the same in both.
 
     Notes
     -----
-    Noises X and Y are independent and symmetric, so with p = P(X + Y >= t) all K differences of unchanged cells
-    stay below t with probability (1 - 2p)^K or more. Of cells below a public threshold only that is
-    known, so the difference is taken to be as small as that allows.
+    Noises X and Y are independent and symmetric, so with p = P(X + Y >= t) all K differences of cells whose capped
+    numbers are the same stay below t with probability (1 - 2p)^K or more. Which cells a cap keeps is drawn anew in
+    each release, so that capped numbers of the same data may differ: that is told as any other difference.
+    Of cells below a public threshold only that is known, so the difference is taken to be as small as that allows.
     """
     target = parse_level(rule, level)
     if a.facts["query"] == "mean":

@@ -115,7 +115,13 @@ class Scale:
 
 
 def scale_of(
-    values: Floats, width: float = 0.0, *, diverging: bool = False, whole: bool = False, even: bool = False
+    values: Floats,
+    width: float = 0.0,
+    *,
+    diverging: bool = False,
+    whole: bool = False,
+    even: bool = False,
+    least: float = 0.0,
 ) -> Scale:
     """Return where to change colours between the values that are shown.
 
@@ -131,6 +137,8 @@ def scale_of(
         Whole numbers, cut at whole numbers.
     even : bool, default False
         Cuts at even distances, also where values differ much in size.
+    least : float, default 0
+        Of a diverging scale: the least size that is coloured, where the classes beside zero start.
 
     Returns
     -------
@@ -159,13 +167,13 @@ def scale_of(
     falling = len(finite) > 0 and bool(finite[-1] < 0)
     if falling:
         finite = -finite[::-1]
-    least = max(width, 1.0 if whole else 0.0)
+    apart = max(width, 1.0 if whole else 0.0)
     most = _MOST_A_SIDE if diverging else _MOST
     cuts = (
-        _cuts(float(finite[0]), float(finite[-1]), least, most, even=even, whole=whole) if len(finite) else []
+        _cuts(float(finite[0]), float(finite[-1]), apart, most, even=even, whole=whole) if len(finite) else []
     )
     if diverging:
-        above = [cut for cut in cuts if cut > 0]
+        above = [cut for cut in cuts if cut > 0 and cut >= least + apart]
         return Scale((*(-cut for cut in reversed(above)), 0.0, *above), True, whole)
     if falling:
         cuts = [-cut for cut in reversed(cuts)]

@@ -130,7 +130,7 @@ def legend_lines(
     return lines
 
 
-def class_labels(scale: Scale, values: Floats, unit: str = "") -> list[str]:
+def class_labels(scale: Scale, values: Floats, unit: str = "", *, least: float = 0.0) -> list[str]:
     """Return what each colour stands for, lowest class first.
 
     Parameters
@@ -141,6 +141,8 @@ def class_labels(scale: Scale, values: Floats, unit: str = "") -> list[str]:
         The released numbers that are shown in these colours; only asked for where there are no cuts.
     unit : str, optional
         Follows the numbers, such as ``" %"``.
+    least : float, default 0
+        Of a diverging scale: the least size that is coloured, where the classes beside zero start.
 
     Examples
     --------
@@ -148,16 +150,20 @@ def class_labels(scale: Scale, values: Floats, unit: str = "") -> list[str]:
     ['under 50', '50 to 99', '100 or more']
     >>> class_labels(Scale(), np.array([7.0, 9.0]))
     ['7 to 9']
+    >>> class_labels(Scale((-50.0, 0.0, 50.0), True, True), np.array([]), least=17)
+    ['under -50', '-50 to -17', '17 to 49', '50 or more']
     """
     cuts = scale.cuts
     if not cuts:
         return _only_class(values, unit)
     last = 1.0 if scale.whole else 0.0
+    ends = [(low or least, high - last if high or not least else -least) for low, high in pairwise(cuts)]
     inner = [
-        f"{figure(low)} to {figure(high - last)}{unit}" if high - last > low else f"{figure(low)}{unit}"
-        for low, high in pairwise(cuts)
+        f"{figure(low)} to {figure(high)}{unit}" if high > low else f"{figure(low)}{unit}"
+        for low, high in ends
     ]
-    return [f"under {figure(cuts[0])}{unit}", *inner, f"{figure(cuts[-1])}{unit} or more"]
+    first = f"under {figure(cuts[0])}{unit}" if cuts[0] or not least else f"{figure(-least)}{unit} or less"
+    return [first, *inner, f"{figure(cuts[-1] or least)}{unit} or more"]
 
 
 def untold(facts: Mapping[str, Any]) -> str:

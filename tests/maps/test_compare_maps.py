@@ -173,7 +173,7 @@ def test_three_maps_on_one_sheet_and_one_scale():
     grey = np.array([to_hex(colour) for colour in third.collections[0].get_facecolor()]) == UNTOLD
     assert (grey == ~change(held(a), held(b)).told).all()
     said = " ".join(third.get_legend().get_title().get_text().split())
-    assert "told from none in all cells at once (95 %)" in said
+    assert "more than noise in all cells at once (95 %)" in said
     assert "NOT PRIVATE" in said
 
 
@@ -225,3 +225,68 @@ def test_a_release_against_itself_has_no_difference():
     frame = release("count")
     assert not change(held(frame), held(frame)).told.any()
     assert not change(held(frame), held(frame), rule="fdr").told.any()
+
+
+def legend_of(figure):
+    """The words above the colours of the third map, and what its colours stand for."""
+    legend = figure.axes[2].get_legend()
+    words = " ".join(legend.get_title().get_text().split())
+    return words, [" ".join(text.get_text().split()) for text in legend.get_texts()]
+
+
+def pair(cap, contribution="sample", grid="h3", **more):
+    """Two releases of the same people, each of whom was in four places."""
+    gdf = pd.concat([points(500, seed=seed) for seed in range(4)], ignore_index=True)
+    view = gdf.dp(subject="who", cap=cap, contribution=contribution, **GRIDS[grid])
+    out = []
+    for seed in (1, 2):
+        with testing.seeded(seed):
+            out.append(view.mean("minutes", 1.0, **more) if more else view.heatmap(1.0, 1e-6))
+    return out
+
+
+def test_the_legend_says_that_a_cap_draws_anew():
+    words, _ = legend_of(geodp.compare_maps(*pair(2)))
+    assert "noise only: of a who with more than 2 cells, those kept are drawn anew in each map" in words
+    words, _ = legend_of(geodp.compare_maps(*pair(2, value_bounds=(0, 120))))
+    assert "of a who with more than 2 cells or 1 row in one, those kept are drawn anew" in words
+    for drawn_once in (pair(2, "weighted"), pair(1, grid="box"), pair(4, grid="zones")):
+        assert "drawn anew" not in legend_of(geodp.compare_maps(*drawn_once))[0]
+
+
+def test_the_budgets_of_both_maps_are_added_up():
+    a, b = changed()
+    spent = [frame.attrs["geodp"] for frame in (a, b)]
+    eps = spent[0]["eps"] + spent[1]["eps"]
+    words, _ = legend_of(geodp.compare_maps(a, b))
+    assert f"both maps together: at most eps {eps:g}, delta 0 for one who in both" in words
+
+
+@pytest.mark.parametrize("kind", ["heatmap", "sum"])
+def test_the_classes_of_a_difference_start_at_the_bar(kind):
+    a, b = changed(kind) if kind == "heatmap" else changed("sum", "minutes", value_bounds=(0, 120))
+    found = change(held(a), held(b))
+    _, labels = legend_of(geodp.compare_maps(a, b))
+    bar = said_number(found.bar)
+    assert not any(label.startswith(("0 ", "under 0")) or label.endswith(" 0") for label in labels)
+    assert sum(label.startswith((f"{bar} to ", f"{bar} or more")) for label in labels) == 1
+    assert sum(label.endswith((f"to -{bar}", f"-{bar} or less")) for label in labels) == 1
+
+
+def test_the_classes_of_different_means_start_at_the_least_that_was_told():
+    out = []
+    for seed, values in enumerate((10.0, 100.0)):
+        with testing.seeded(seed):
+            view = points(8000).assign(minutes=values).dp(subject="who", cap=1, **GRIDS["h3"])
+            out.append(view.mean("minutes", 2.0, 1e-6, value_bounds=(0, 120)))
+    found = change(*map(held, out))
+    least = said_number(float(np.abs(found.values[found.told]).min()))
+    _, labels = legend_of(geodp.compare_maps(*out))
+    assert sum(label.endswith((f"to -{least}", f"-{least} or less")) for label in labels) == 1
+    assert not any(label.startswith(("0 ", "under 0")) for label in labels)
+
+
+def said_number(value):
+    from geodp.wording import figure
+
+    return figure(value)
