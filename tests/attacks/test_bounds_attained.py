@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import shapely
 from attacked_frames import Schema, frame
-from attacked_plans import QUERIES, planned
+from attacked_plans import QUERIES, UNIT, planned
 from comparing_neighbours import MECHANISMS, RELATIONS, assert_within, entries, moves, secret
 from shapely import Point
 
 import geodp
 from geodp.quantiles import penalties, selection
+from geodp.queries.centroids import Frames
 
 NEAR_THE_EQUATOR = {
     "bounds": (0.0, -2.0, 4.0, 2.0),
@@ -127,6 +128,20 @@ def test_the_bound_of_a_centroid_over_the_box_is_attained(neighboring):
     counted = [entries(plan, frame(rows, SCHEMA), secret(0)) for rows in (before, after)]
     assert_within(plan, *counted)
     assert reached(plan.measurements[0], *counted) > 1 - Fraction(1, 10**5)
+
+
+def test_a_place_is_held_within_its_unit(monkeypatch):
+    """Should a half-diagonal ever be a hair too short, a corner still counts as no more than 1.
+
+    Rounding of doubles does not get there: of two whole numbers below a and b, a² + b² = 2^40, none exceeds them by
+    the 5e-7 of a step that it would take.
+    """
+    honest = Frames.radius.func
+    monkeypatch.setattr(Frames, "radius", property(lambda self: honest(self) * (1 - 1e-5)))
+    plan = planned("centroid", cap=1, **NEAR_THE_EQUATOR)
+    for way in CORNER:
+        moved = entries(plan, frame(one("me", [5], 0.0, way, 1), SCHEMA), secret(0))["place"]
+        assert (UNIT - 3) ** 2 < sum(d * d for d in moved.values()) <= UNIT**2
 
 
 # Pairs of data sets, by the number of keys of each person, that pull some penalty up and another one down.
