@@ -233,6 +233,6 @@ def _drawn(plates: list[Plate], names: tuple[str, ...], title: str) -> "Figure":
         part = Slot("", None, np.ones(len(plate.shapes), dtype=bool))
         plate.draw(ax, part, name)
         plate.explain(ax, loc="upper left", bbox_to_anchor=(0.0, -0.1))
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=drawing.INK)
+    drawing.literal(figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=drawing.INK))
     settle(figure)
     return figure

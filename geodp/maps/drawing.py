@@ -29,6 +29,7 @@ __all__ = [
     "dress",
     "legend_entries",
     "legend_text",
+    "literal",
     "paths",
     "put_legend",
     "view",
@@ -169,7 +170,7 @@ def dress(ax: Any, sheet: Sheet, bounds: Bounds, title: str, stamp: str | None) 
     ax.set_facecolor("white")
     for spine in ax.spines.values():
         spine.set(color=_FAINT, linewidth=0.6)
-    ax.set_title(title, loc="left", fontsize=10, color=INK)
+    literal(ax.set_title(title, loc="left", fontsize=10, color=INK))
     if sheet.pole:
         _graticule(ax, sheet, bounds)
     else:
@@ -237,7 +238,14 @@ def put_legend(place: Any, handles: Sequence[Any], labels: Sequence[str], text: 
         **where,
     )
     legend.get_title().set(color=INK, linespacing=1.35)
+    literal(legend.get_title(), *legend.get_texts())
     return legend
+
+
+def literal(*texts: Any) -> None:
+    """Draw texts as they are written: a dollar or a backslash in a name is neither mathematics nor TeX."""
+    for text in texts:
+        text.set(parse_math=False, usetex=False)
 
 
 def _wrapped(text: str, width: int = 46) -> str:

@@ -221,7 +221,8 @@ def draw_on(
         axes[number].title.set_fontsize(8)
     for place in grid[len(parts) :]:
         place.remove()
-    figure.suptitle(plate.shows.title if title is None else title, x=0.01, ha="left", fontsize=11)
+    named = plate.shows.title if title is None else title
+    drawing.literal(figure.suptitle(named, x=0.01, ha="left", fontsize=11))
     settle(figure)
     return axes
 

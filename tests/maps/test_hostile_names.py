@@ -113,3 +113,30 @@ def test_base_maps_cannot_hold_templates(part, code):
         geodp.explore(release_named("plain"), tiles=tiles)
     tiles = xyzservices.TileProvider(name=CODE, url="https://a.b/{z}/{x}/{y}.png", attribution="us")
     assert os.getcwd() not in geodp.explore(release_named("plain"), tiles=tiles).get_root().render()
+
+
+@pytest.mark.parametrize("name", ["$\\foo$", "fare $ + tip $", "a$_{b", "\\frac{1}{0}$"])
+def test_matplotlib_reads_no_mathematics_in_names(name, tmp_path):
+    for kind in ("count", "mean"):
+        frame = release_named(name, kind)
+        for drawn in (
+            geodp.plot(frame)[0],
+            geodp.plot(frame, slot=name),
+            geodp.plot(frame, slot=name, title=name),
+        ):
+            drawn.figure.savefig(tmp_path / "map.png", dpi=30)
+            assert not any(text.get_parse_math() for text in named_texts(drawn.figure, name))
+        figure = geodp.compare_maps(frame, frame, slot=name, names=(name, name))
+        figure.savefig(tmp_path / "map.png", dpi=30)
+        texts = named_texts(figure, name)
+        assert len(texts) >= 6
+        assert not any(text.get_parse_math() for text in texts)
+
+
+def named_texts(figure, name):
+    """The texts of a figure that hold a name, or a part of it before the line was broken."""
+    from matplotlib.text import Text
+
+    found = [text for text in figure.findobj(Text) if "$" in text.get_text() or name in text.get_text()]
+    assert found
+    return found
