@@ -28,7 +28,8 @@ _MOST_ROWS = 60_000
 _HATCH = "geodp-hatch"
 _POINT_RADIUS = 5
 _OPAQUE, _CLEAR = 0.85, 0.6
-_MERCATOR = 85.0
+_MERCATOR = 85.0  # degrees of latitude
+_DEGREES = "EPSG4326"
 
 
 def explore(
@@ -69,12 +70,14 @@ def explore(
     ImportError
         folium is not installed.
     TypeError, ValueError
-        The frame has no outlines, no such column or slot, a bad rule or level, or more than 60,000 rows.
+        The frame has no outlines, no such column or slot, a bad rule or level, more than 60,000 rows, or tiles for
+        cells beyond 85 degrees of latitude, where base maps end.
 
     Notes
     -----
-    Coordinates are rounded to a thousandth of a cell, which makes 10,000 cells about 3 MB. Web maps end at 85
-    degrees of latitude; around a pole, use :func:`geodp.plot`.
+    Coordinates are rounded to a thousandth of a cell, which makes 10,000 cells about 3 MB. Where cells lie
+    beyond 85 degrees of latitude, where web maps end, ``tiles=None`` draws degrees of longitude and latitude at
+    right angles; :func:`geodp.plot` draws a pole from above.
 
     Examples
     --------
@@ -97,7 +100,7 @@ def explore(
     placed = turned_sheet(around).place(around)
     shapes = _rounded(placed[: len(lonlat)])
     colours = shows.scale.colours(drawing.anchors(cmap))
-    page = folium.Map(tiles=None, control_scale=True)
+    page = folium.Map(tiles=None, control_scale=True, crs=_projection(lonlat, tiles))
     if tiles is not None:
         _base_map(tiles).add_to(page)
     for number, part in enumerate(parts):
@@ -107,7 +110,7 @@ def explore(
         layer.add_to(page)
     if len(parts) > 1:
         folium.LayerControl(collapsed=False).add_to(page)
-    _look_at(page, placed)
+    _look_at(page, placed, math.inf if page.crs == _DEGREES else _MERCATOR)
     _add_html(page, _panel(shows, colours, legend, blank=tiles is None))
     return page
 
@@ -120,6 +123,19 @@ def _check_size(parts: Sequence[Slot]) -> None:
             f"{rows:,} rows{which}: a browser shows up to {_MOST_ROWS:,} this way. geodp.to_html writes a page for "
             "more, geodp.plot a picture."
         )
+
+
+def _projection(lonlat: NDArray[np.object_], tiles: Any) -> str:
+    """Return what the page is drawn in: degrees where cells lie beyond the ends of web maps, which would hide them."""
+    _, south, _, north = shapely.total_bounds(lonlat)
+    if not max(-south, north) > _MERCATOR:
+        return "EPSG3857"
+    if tiles is not None:
+        raise ValueError(
+            "base maps end at 85 degrees of latitude, and cells lie beyond: tiles=None draws the map without one, "
+            "in degrees; geodp.plot draws poles from above, geodp.to_html a page."
+        )
+    return _DEGREES
 
 
 def _base_map(tiles: Any) -> Any:
@@ -221,9 +237,9 @@ def _rounded(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
     return out
 
 
-def _look_at(page: Any, shapes: NDArray[np.object_]) -> None:
+def _look_at(page: Any, shapes: NDArray[np.object_], end: float) -> None:
     west, south, east, north = drawing.view(shapes)
-    south, north = max(south, -_MERCATOR), min(north, _MERCATOR)
+    south, north = max(south, -end), min(north, end)
     page.fit_bounds([[south, west], [max(north, south), east]])
 
 

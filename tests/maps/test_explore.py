@@ -116,11 +116,19 @@ def test_a_map_of_fiji_is_in_one_piece():
     assert 170 < west < east < 190
 
 
-def test_a_pole_is_drawn_as_far_as_web_maps_go():
-    (fitted,) = re.findall(
-        r"fitBounds\(\s*(\[\[.*?\]\])", rendered(geodp.explore(release("count", "pole"))), re.S
-    )
-    assert max(lat for lat, _ in json.loads(fitted)) == 85.0
+def test_a_pole_is_drawn_in_degrees_where_web_maps_end():
+    html = rendered(geodp.explore(release("count", "pole"), tiles=None))
+    (fitted,) = re.findall(r"fitBounds\(\s*(\[\[.*?\]\])", html, re.S)
+    assert max(lat for lat, _ in json.loads(fitted)) >= 90.0
+    assert "crs: L.CRS.EPSG4326" in html
+    assert "crs: L.CRS.EPSG3857" in rendered(geodp.explore(release("count"), tiles=None))
+
+
+def test_no_cell_beyond_the_end_of_base_maps_is_hidden_silently():
+    with pytest.raises(
+        ValueError, match=r"base maps end at 85 degrees.*tiles=None.*geodp.plot.*geodp.to_html"
+    ):
+        geodp.explore(release("count", "pole"))
 
 
 def test_coordinates_are_rounded_to_a_thousandth_of_a_cell():
