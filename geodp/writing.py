@@ -20,7 +20,7 @@ from geodp.exporting import to_geojson
 from geodp.records import record
 from geodp.testing import NOT_PRIVATE, OS_ENTROPY
 
-__all__ = ["FORMATS", "check_output", "replaced", "write"]
+__all__ = ["FORMATS", "check_output", "check_place", "replaced", "write"]
 
 
 def write(frame: gpd.GeoDataFrame, path: str | os.PathLike[str]) -> Path:
@@ -78,6 +78,18 @@ def check_output(path: str | os.PathLike[str]) -> Path:
     for ending, package, extra in ((".parquet", "pyarrow", "parquet"), (".png", "matplotlib", "plot")):
         if suffix == ending and find_spec(package) is None:
             raise ValueError(f"{target.name}: writing it needs {package}: pip install 'geodp[{extra}]'.")
+    return check_place(target)
+
+
+def check_place(path: str | os.PathLike[str]) -> Path:
+    """Return the file to write, links followed, whatever its extension.
+
+    Raises
+    ------
+    ValueError
+        The folder is not there or not writable, or something that is no plain file has that name.
+    """
+    target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise ValueError(f"{target.parent}: there is no such folder to write {target.name} into.")
     if target.exists() and not target.is_file():

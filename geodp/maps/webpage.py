@@ -32,7 +32,7 @@ from geodp.maps.scales import HATCHED, UNTOLD
 from geodp.maps.words import EDGE
 from geodp.testing import NOT_PRIVATE
 from geodp.wording import shown
-from geodp.writing import replaced
+from geodp.writing import check_place, replaced
 
 __all__ = ["to_html"]
 
@@ -105,7 +105,8 @@ def to_html(
     TypeError
         The frame has no outlines.
     ValueError
-        No such column, a bad rule, level or address, or tiles for cells near a pole, where they end.
+        No such column, a bad rule, level or address, tiles for cells near a pole, where they end, or a place where
+        no file can be written.
 
     Examples
     --------
@@ -118,6 +119,7 @@ def to_html(
     'heat.html'
     """
     origin = _origin(tiles, attribution)
+    target = check_place(path)
     shows = picture(frame, column, error=error, rule=rule, level=level)
     if not isinstance(frame, gpd.GeoDataFrame):
         raise TypeError(
@@ -125,10 +127,9 @@ def to_html(
         )
     data = page_data(shows, coastlines=coastlines, mercator=tiles is not None)
     page = _page(shows, data, title, tiles, attribution, origin)
-    target = Path(path)
     with replaced(target) as part:
         part.write_text(page, encoding="utf-8", newline="\n")
-    return target
+    return Path(path)
 
 
 def _page(

@@ -345,3 +345,13 @@ def longest_run(free):
                 n, at = n + 1, at + 1 if at < 179 else -180
             best = max(best, n)
     return best
+
+
+def test_a_place_where_no_file_can_be_is_refused_before_anything_is_drawn(tmp_path):
+    frame = release("slots")
+    with pytest.raises(ValueError, match=r"there is no such folder to write map.html into"):
+        geodp.to_html(frame, tmp_path / "missing" / "map.html")
+    with pytest.raises(ValueError, match="this is no plain file; it is not replaced"):
+        geodp.to_html(frame, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert geodp.to_html(frame, tmp_path / "map.page").read_text(encoding="utf-8").startswith("<!")
