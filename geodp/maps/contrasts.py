@@ -12,9 +12,9 @@ from geodp.exact import exact
 from geodp.maps import drawing, words
 from geodp.maps.differences import Change, change, check_comparable
 from geodp.maps.held import Held
-from geodp.maps.pictures import Picture, picture
+from geodp.maps.pictures import Picture, certain_enough, halfwidths, picture
 from geodp.maps.plotting import Plate, needs, new_figure, settle
-from geodp.maps.rules import measured
+from geodp.maps.rules import least_told, measured, told
 from geodp.maps.scales import Scale, scale_of
 from geodp.maps.slotted import Slot, asks_for_one, slots_of
 from geodp.wording import at_most, shown
@@ -105,7 +105,8 @@ def compare_maps(
     check_comparable(pictures[0].rows, pictures[1].rows)
     parts = [_one_slot(shows.rows, slot) for shows in pictures]
     first, second = (
-        shows.only(part.rows) for shows, part in zip(_on_one_scale(*pictures), parts, strict=True)
+        shows.only(part.rows)
+        for shows, part in zip(_on_one_scale(*pictures, rule, level), parts, strict=True)
     )
     third = _contrast(first, second, names, rule, level)
     plates = [Plate.of(first, cmap, beside=[second]), Plate.of(second, cmap, beside=[first])]
@@ -124,14 +125,29 @@ def _title(shows: Picture, part: Slot) -> str:
     return f"{shows.title}, {part.name}" if part.name else shows.title
 
 
-def _on_one_scale(a: Picture, b: Picture) -> tuple[Picture, Picture]:
+def _on_one_scale(a: Picture, b: Picture, rule: str, level: object) -> tuple[Picture, Picture]:
+    if a.rows.facts["query"] == "mean":
+        return _means_on_one_scale(a, b, rule, level)
     values = np.concatenate([a.values[a.told], b.values[b.told]])
-    even = a.rows.facts["query"] == "mean"
     noises = [found.halfwidth() for found in map(measured, (a.rows.facts, b.rows.facts)) if found is not None]
-    width = 0.0 if even else max(noises)
-    scale = scale_of(values, width, diverging=a.scale.diverging, whole=a.scale.whole, even=even)
+    scale = scale_of(values, max(noises), diverging=a.scale.diverging, whole=a.scale.whole)
     labels = tuple(words.class_labels(scale, values))
     return replace(a, scale=scale, labels=labels), replace(b, scale=scale, labels=labels)
+
+
+def _means_on_one_scale(a: Picture, b: Picture, rule: str, level: object) -> tuple[Picture, Picture]:
+    """Return both in classes that are as wide as the noise of what is coloured in either."""
+    seen = [told(shows.rows, rule=rule, level=level) for shows in (a, b)]
+    values, half = np.concatenate([a.values, b.values]), [halfwidths(shows.rows) for shows in (a, b)]
+    scale, coloured, limit = certain_enough(values, np.concatenate(seen), np.concatenate(half))
+    labels = tuple(words.class_labels(scale, values[coloured]))
+    out = []
+    for shows, kept in zip((a, b), np.split(coloured, [len(a.values)]), strict=True):
+        least = least_told(shows.rows, kept, rule=rule, level=level)
+        lines = words.legend_lines(shows.rows, kept, least, rule=rule, level=level)
+        untold = words.untold(shows.rows.facts, limit)
+        out.append(replace(shows, scale=scale, labels=labels, told=kept, lines=tuple(lines), untold=untold))
+    return out[0], out[1]
 
 
 def _contrast(a: Picture, b: Picture, names: tuple[str, str], rule: str, level: object) -> Picture:

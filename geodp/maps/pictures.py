@@ -15,12 +15,13 @@ from geodp.maps.rules import least_told, measured, told
 from geodp.maps.scales import Scale, drawn_column, scale_of
 from geodp.wording import shown
 
-__all__ = ["Picture", "picture"]
+__all__ = ["Picture", "certain_enough", "halfwidths", "picture"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_MOST = 0.8  # of the means that are told: so many are at least as certain as a class is wide
 _PERCENT = (5.0, 10.0, 20.0, 50.0)
 
 
@@ -37,7 +38,8 @@ class Picture:
     values : float64 array, shape (n,)
         The number of each row.
     told : bool array, shape (n,)
-        Which rows can be told from zero; the others are drawn as such.
+        Which rows are coloured: those that can be told from zero, and of means those that are certain enough for
+        the classes. The others are grey.
     edge : bool array, shape (n,)
         Which rows lie on the border of the box and also hold everybody outside.
     scale : Scale
@@ -132,7 +134,13 @@ def picture(
     name = drawn_column(frame, facts, column)
     seen = _told(rows, rule, level, name)
     values, unit = _errors(rows) if error else (_values(rows, name), "")
-    scale = _scale(rows, name, values, seen, error)
+    untold = words.untold(facts)
+    if facts["query"] == "mean" and name in ("mean", "lower", "upper") and not error:
+        scale, seen, limit = certain_enough(values, seen, halfwidths(rows))
+        untold = words.untold(facts, limit)
+    else:
+        values = values if error else _coloured_by(rows, name, values, seen)
+        scale = _scale(rows, name, values, seen, error)
     least = None if facts["query"] == "perturb" else least_told(rows, seen, rule=rule, level=level)
     return Picture(
         rows=rows,
@@ -146,7 +154,7 @@ def picture(
         heading=_error_heading(rows) if error else words.heading(facts, name),
         lines=tuple(words.legend_lines(rows, seen, least, rule=rule, level=level)),
         labels=tuple(_labels(rows, name, scale, values[seen], unit)),
-        untold=words.untold(facts),
+        untold=untold,
         stamp=words.stamp(facts),
     )
 
@@ -161,6 +169,50 @@ def _values(rows: Held, name: str | None) -> Floats:
     if name is None:
         return np.zeros(len(rows.frame))
     return rows.frame[name].to_numpy(dtype=np.float64)
+
+
+def _coloured_by(rows: Held, name: str | None, values: Floats, seen: Bools) -> Floats:
+    """Return the numbers that colours stand for: of a cell smoothed out of its interval, the interval's nearer end.
+
+    Such a cell holds somebody, and drawn as the lowest class it would look like the emptiest of all.
+    """
+    away = words.smoothed_away(rows, seen)
+    if name not in (rows.facts["query"], "estimate") or not away.any():
+        return values
+    ends = [rows.frame[end].to_numpy(dtype=np.float64) for end in ("lower", "upper")]
+    return np.where(away, np.clip(values, *ends), values)
+
+
+def halfwidths(rows: Held) -> Floats:
+    """Return half the width of each row's interval."""
+    out: Floats = (rows.frame["upper"] - rows.frame["lower"]).to_numpy(dtype=np.float64) / 2
+    return out
+
+
+def certain_enough(values: Floats, told: Bools, half: Floats) -> tuple[Scale, Bools, float]:
+    """Cut numbers of which each has an interval of its own, so that no class is narrower than its cells' noise.
+
+    Parameters
+    ----------
+    values : float64 array, shape (n,)
+    told : bool array, shape (n,)
+        Which can be told at all.
+    half : float64 array, shape (n,)
+        Half-widths of their intervals.
+
+    Returns
+    -------
+    scale : Scale
+        Its classes are as wide as the half-widths of four in five told numbers, or wider.
+    coloured : bool array
+        Those told whose half-width is at most the width of a class.
+    limit : float
+        That width.
+    """
+    width = float(np.quantile(half[told], _MOST, method="higher")) if told.any() else 0.0
+    scale = scale_of(values[told & (half <= width)], width, even=True)
+    limit = max([width, *np.diff(scale.cuts)[:1].tolist()])
+    return scale, told & (half <= limit), limit
 
 
 def _edge(frame: pd.DataFrame) -> Bools:
@@ -178,7 +230,7 @@ def _errors(rows: Held) -> tuple[Floats, str]:
         )
     if facts["query"] == "centroid":
         return frame["error_m"].to_numpy(dtype=np.float64), " m"
-    half = (frame["upper"] - frame["lower"]).to_numpy(dtype=np.float64) / 2
+    half = halfwidths(rows)
     if facts["query"] == "mean":
         return half, f" {shown(facts['column'])}"
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -203,9 +255,6 @@ def _scale(rows: Held, name: str | None, values: Floats, seen: Bools, error: boo
         return _error_scale(facts["query"], values)
     found = measured(facts)
     whole = bool(pd.api.types.is_integer_dtype(rows.frame[name].dtype))
-    if facts["query"] == "mean" and name in ("mean", "lower", "upper"):
-        half = (rows.frame["upper"] - rows.frame["lower"]).to_numpy(dtype=np.float64)[seen] / 2
-        return scale_of(values, float(np.median(half)) / 2 if len(half) else 0.0, even=True)
     if found is None or name == "error_m" or (facts["query"] == "mean" and name == "noisy_sum"):
         return scale_of(values)
     return scale_of(values, found.halfwidth(), diverging=found.sign == 0, whole=whole)

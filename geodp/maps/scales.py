@@ -3,7 +3,8 @@
 Classes are cut at round numbers, evenly where the values are of one size and by size where they are not, so that
 maps of two nights have the same cuts unless their numbers differ in size. The largest and the smallest value decide
 nothing: noise that hits one cell hard changes that cell's colour and no other's. No class is narrower than
-the noise, since colours would then tell cells apart that are not.
+the noise, since colours would then tell cells apart that are not; where each cell has noise of its own, those with
+more than a class is wide are grey (:func:`geodp.maps.pictures.certain_enough`).
 """
 
 import math
@@ -145,7 +146,7 @@ def scale_of(
     Scale
         With at most 6 cuts, of a diverging scale 3 on either side of zero. Of three values or more the extreme
         ones have no say: the largest magnitude of a diverging scale, the largest and the smallest value of
-        another. No cuts where all the others are alike.
+        another. No cuts where all the others are alike, or lie within ``width``.
 
     Examples
     --------
@@ -210,7 +211,7 @@ def ramp(n: int, anchors: Sequence[str], middle: int | None = None) -> tuple[str
 
 def _cuts(low: float, high: float, least: float, most: int, *, even: bool, whole: bool) -> list[float]:
     """Return round numbers between two values: by size if the larger is 8 times the smaller, else evenly."""
-    if high - low <= _ALIKE * max(abs(low), abs(high)):
+    if high - low < least or high - low <= _ALIKE * max(abs(low), abs(high)):
         return []
     if not even and low >= 0 and high >= _SIZES * max(low, high / 1e6):
         return _by_size(max(low, least, high / 1e6), high, least, most)

@@ -27,6 +27,7 @@ __all__ = [
     "heading",
     "legend_lines",
     "row_names",
+    "smoothed_away",
     "stamp",
     "title",
     "tooltips",
@@ -38,8 +39,10 @@ Floats = NDArray[np.float64]
 
 EDGE = "border: also holds everybody outside"
 ROWS_ONLY = "protects single rows, not people"
+_ON_THE_GROUND = 1.0103  # longer than on the sphere that points are moved on, at most
+_FAR_ABOVE = 5  # times the end of an open class
 _CANNOT = {
-    "mean": "cannot be told: too few records, or interval wider than half the bounds",
+    "mean": "cannot be told: too few records, or too uncertain",
     "centroid": "cannot be told from nobody",
 }
 _COLUMNS = {
@@ -118,9 +121,11 @@ def legend_lines(
     """
     facts = rows.facts
     if facts["query"] == "perturb":
-        lines = [f"geo-indistinguishability, eps {facts['eps_per_km']:g} per km and report"]
+        lines = [f"geo-indistinguishability, eps {facts['eps_per_km']:g} per km and report", _moved(facts)]
     else:
         lines = [_budget(facts), *_half_width(rows, shown_rows), *_told(facts, least, rule, level)]
+        if smoothed_away(rows, shown_rows).any():
+            lines.append("cells smoothed below their interval have the colour of its nearer end")
     if facts["unit"] == "row":
         lines.append(ROWS_ONLY)
     if any(part["name"] == "total" for part in facts.get("measurements", ())):
@@ -138,7 +143,8 @@ def class_labels(scale: Scale, values: Floats, unit: str = "", *, least: float =
     scale : Scale
         Where colours change.
     values : float64 array
-        The released numbers that are shown in these colours; only asked for where there are no cuts.
+        The released numbers that are shown in these colours. Where there are no cuts, the label is their range;
+        where the open class at an end holds one of more than 5 times its own end, its label says how far they go.
     unit : str, optional
         Follows the numbers, such as ``" %"``.
     least : float, default 0
@@ -163,11 +169,14 @@ def class_labels(scale: Scale, values: Floats, unit: str = "", *, least: float =
         for low, high in ends
     ]
     first = f"under {figure(cuts[0])}{unit}" if cuts[0] or not least else f"{figure(-least)}{unit} or less"
-    return [first, *inner, f"{figure(cuts[-1] or least)}{unit} or more"]
+    last_one = f"{figure(cuts[-1] or least)}{unit} or more"
+    return [first + _far(values, -cuts[0], -1, unit), *inner, last_one + _far(values, cuts[-1], 1, unit)]
 
 
-def untold(facts: Mapping[str, Any]) -> str:
-    """Say what a grey cell is."""
+def untold(facts: Mapping[str, Any], limit: float | None = None) -> str:
+    """Say what a grey cell is; of means also the half-width from which they are too uncertain for the classes."""
+    if limit:
+        return f"{_CANNOT['mean']} for these classes (half-width above {figure(limit)})"
     return _CANNOT.get(facts["query"], "cannot be told from zero")
 
 
@@ -194,7 +203,8 @@ def tooltips(rows: Held, shown_rows: Bools | None = None) -> list[str]:
     lines = _numbers(rows)
     if shown_rows is not None:
         reasons = [f"; {reason}" if reason else "" for reason in _reasons(rows, shown_rows)]
-        lines = [line + reason for line, reason in zip(lines, reasons, strict=True)]
+        marks = _smoothed(rows, shown_rows)
+        lines = [line + mark + reason for line, mark, reason in zip(lines, marks, reasons, strict=True)]
     if "edge" in rows.frame.columns:
         edge = rows.frame["edge"].tolist()
         lines = [f"{line}; {EDGE}" if on else line for line, on in zip(lines, edge, strict=True)]
@@ -226,6 +236,29 @@ def distance(metres: float) -> str:
     ('350 m', '12.3 km')
     """
     return f"{metres / 1000:,.3g} km" if metres >= 1000 else f"{metres:,.3g} m"
+
+
+def smoothed_away(rows: Held, shown_rows: Bools) -> Bools:
+    """Return which rows are told from zero, and smoothed towards zero out of their own interval."""
+    facts, frame = rows.facts, rows.frame
+    none = np.zeros(len(frame), dtype=bool)
+    scaled = any(part["name"] == "total" for part in facts.get("measurements", ()))
+    if facts["query"] not in ("count", "weighted_count", "sum") or scaled:
+        return none
+    value, low, high = (frame[name].to_numpy(np.float64) for name in (facts["query"], "lower", "upper"))
+    out: Bools = shown_rows & (((low > 0) & (value < low)) | ((high < 0) & (value > high)))
+    return out
+
+
+def _smoothed(rows: Held, shown_rows: Bools) -> list[str]:
+    away = smoothed_away(rows, shown_rows).tolist()
+    if not any(away):
+        return [""] * len(away)
+    measured_as = rows.frame[f"noisy_{rows.facts['query']}"].tolist()
+    return [
+        f"; smoothed below its interval; the measurement is {figure(value)}" if on else ""
+        for on, value in zip(away, measured_as, strict=True)
+    ]
 
 
 def _reasons(rows: Held, shown_rows: Bools) -> list[str]:
@@ -299,6 +332,14 @@ def _bar(facts: Mapping[str, Any], found: Measured, least: float | None) -> str:
     return f"{'-' if found.sign < 0 else ''}{number}{what} or {'less' if found.sign < 0 else 'more'} measured"
 
 
+def _far(values: Floats, end: float, sign: int, unit: str) -> str:
+    """Say how far an open class goes that holds a spike."""
+    far = float(np.max(sign * values, initial=-np.inf))
+    if not 0 < _FAR_ABOVE * end < far < np.inf:
+        return ""
+    return f" ({'up' if sign > 0 else 'down'} to {figure(sign * far)}{unit})"
+
+
 def _only_class(values: Floats, unit: str) -> list[str]:
     if not len(values):
         return ["told from zero"]
@@ -306,11 +347,24 @@ def _only_class(values: Floats, unit: str) -> list[str]:
     return [f"{low}{unit}" if low == high else f"{low} to {high}{unit}"]
 
 
+def _reach(facts: Mapping[str, Any]) -> str:
+    """Return the distance within which 95 % of points were moved, on the ground and with the snapping."""
+    from geodp.locations import radius_quantile_m
+
+    return distance(_ON_THE_GROUND * radius_quantile_m(facts["eps_per_km"], 0.95) + facts["snap_m"])
+
+
+def _moved(facts: Mapping[str, Any]) -> str:
+    then = ", before they were moved into the polygons" if facts.get("remap") else ""
+    return f"95 % of the true points lie within {_reach(facts)} of those shown{then}"
+
+
 def _numbers(rows: Held) -> list[str]:
     facts, frame = rows.facts, rows.frame
     query = facts["query"]
     if query == "perturb":
-        return ["moved point"] * len(frame)
+        before = ", before it was moved into the polygons" if facts.get("remap") else ""
+        return [f"moved point, the true one within {_reach(facts)} (95 %){before}"] * len(frame)
 
     def texts(name: str) -> list[str]:
         return [figure(value) for value in frame[name].tolist()]

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from released_maps import KINDS, moved, release
 
+import geodp
+from geodp.maps.pictures import certain_enough, halfwidths, picture
 from geodp.maps.scales import DIVERGING, SEQUENTIAL, Scale, drawn_column, offered_columns, ramp, scale_of
 
 VALUES = st.lists(st.floats(-1e9, 1e9, allow_nan=False), min_size=3, max_size=40)
@@ -64,6 +66,61 @@ def test_cuts_are_few_ascending_and_apart(values, width, whole, diverging):
     classes = scale.classes(numbers)
     assert classes.min() >= 0
     assert classes.max() < scale.size == len(scale.colours())
+
+
+MEANS = st.lists(
+    st.tuples(st.floats(0, 120), st.floats(0.1, 30), st.booleans()), min_size=1, max_size=60
+).map(lambda rows: [np.array(column) for column in zip(*rows, strict=True)])
+
+
+@given(means=MEANS)
+def test_no_mean_is_less_certain_than_its_class_is_wide(means):
+    values, half, told = means
+    scale, coloured, limit = certain_enough(values, told, half)
+    assert (half[coloured] <= limit).all()
+    assert not (coloured & ~told).any()
+    assert (np.diff(scale.cuts) >= limit * (1 - 1e-9)).all()
+    assert coloured.sum() >= 0.8 * told.sum() - 1
+    # What is a class apart or more is told apart: half-widths are no wider than a class.
+    classes = scale.classes(values)
+    apart = np.abs(classes[:, None] - classes) >= 2
+    both = coloured[:, None] & coloured & apart
+    assert (
+        np.abs(values[:, None] - values)[both] >= np.maximum(half[:, None], half)[both] * (1 - 1e-9)
+    ).all()
+
+
+def test_a_rim_of_noise_is_grey_and_moves_no_cut():
+    # Of the middle, 29 to 31 within 0.4; around it cells of nearly nobody, up to 45 within 17.
+    rng = np.random.default_rng(1)
+    middle, rim = rng.uniform(29, 31, 40), rng.uniform(20, 45, 8)
+    values, half = np.concatenate([middle, rim]), np.repeat([0.4, 17.0], [40, 8])
+    scale, coloured, limit = certain_enough(values, np.ones(48, dtype=bool), half)
+    assert coloured.tolist() == [True] * 40 + [False] * 8
+    assert limit < 17
+    assert all(29 <= cut <= 31 for cut in scale.cuts)
+    assert len(scale.cuts) >= 3
+
+
+def test_means_that_differ_by_less_than_their_noise_have_one_colour():
+    values = np.array([28.0, 29, 30, 31, 32])
+    scale, coloured, _ = certain_enough(values, np.ones(5, dtype=bool), np.full(5, 6.0))
+    assert scale.cuts == ()
+    assert coloured.all()
+
+
+@pytest.mark.parametrize("grid", ["h3", "square", "zones"])
+def test_maps_of_means_say_from_which_half_width_they_are_grey(grid):
+    frame = release("mean", grid)
+    shows = picture(frame)
+    half = halfwidths(shows.rows)
+    readable = geodp.readable(frame).to_numpy()
+    assert not (shows.told & ~readable).any()
+    if (readable & ~shows.told).any():
+        limit = half[shows.told].max()
+        assert half[readable & ~shows.told].min() > limit
+        assert "too uncertain for these classes (half-width above" in shows.untold
+    assert picture(frame, error=True).told.tolist() == readable.tolist()
 
 
 @given(values=COUNTS, width=WIDTHS)

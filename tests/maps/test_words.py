@@ -4,6 +4,7 @@ import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
+import shapely
 from released_maps import GRIDS, KINDS, UNLISTED, moved, points, release
 
 import geodp
@@ -112,7 +113,72 @@ def test_headings_of_other_kinds():
     assert picture(release("mean"), "count").heading.startswith("records behind the mean; ")
     assert picture(release("centroid")).heading.startswith("whos behind the mean place")
     assert picture(release("weighted")).heading.startswith("weighted whos")
-    assert picture(moved()).lines == ("geo-indistinguishability, eps 1 per km and report",)
+    assert picture(moved()).lines == (
+        "geo-indistinguishability, eps 1 per km and report",
+        "95 % of the true points lie within 4.79 km of those shown",
+    )
+
+
+def test_moved_points_say_how_far_away_the_true_ones_are():
+    # At most 1.03 % more on the ground than on the sphere, and a metre of snapping.
+    reach = 1.0103 * geodp.radius_quantile_m(1, 0.95) + 1
+    frame = moved()
+    said = words.tooltips(held(frame))
+    assert said == [f"moved point, the true one within {words.distance(reach)} (95 %)"] * len(frame)
+    inside = geodp.perturb(
+        points(20), eps_per_km=1.0, subject="who", max_reports=1, remap=shapely.box(0, 0, 4, 4)
+    )
+    assert picture(inside).lines[1].endswith("before they were moved into the polygons")
+
+
+def spiked(seed=6, **more):
+    """Twelve people in one cell of an empty map; in this seed the map's own number is smoothed to 0."""
+    gdf = gpd.GeoDataFrame(
+        {"who": range(12)}, geometry=gpd.points_from_xy([2.05] * 12, [2.05] * 12), crs=4326
+    )
+    with testing.seeded(seed):
+        view = gdf.dp(subject="who", cap=1, bounds=(0, 0, 4, 4), grid="square:0.25", outside="drop")
+        return view.heatmap(1.0, **more)
+
+
+def test_a_cell_smoothed_out_of_its_interval_is_not_drawn_as_empty():
+    frame = spiked()
+    shows = picture(frame)
+    (row,) = np.flatnonzero(shows.told)
+    assert frame.iloc[row][["count", "noisy_count", "lower", "upper"]].tolist() == [0, 12, 9, 15]
+    assert shows.values[row] == 9
+    assert words.tooltips(shows.rows, shows.told)[row] == (
+        "map estimate 0; measured 12 (9 to 15); smoothed below its interval; the measurement is 12"
+    )
+    assert "cells smoothed below their interval have the colour of its nearer end" in shows.lines
+    assert picture(frame, "noisy_count").values[row] == 12
+    others = np.flatnonzero(~shows.told)
+    assert not any("smoothed" in line for line in np.array(words.tooltips(shows.rows, shows.told))[others])
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_colours_of_told_cells_stay_inside_their_intervals_towards_zero(kind):
+    frame = release(kind)
+    shows = picture(frame)
+    away = words.smoothed_away(shows.rows, shows.told)
+    for value, low, high, on in zip(
+        shows.values, *(frame.get(end, frame.index == "") for end in ("lower", "upper")), away, strict=True
+    ):
+        assert not on or low <= value <= high
+    if kind not in ("rescaled", "mean", "centroid"):
+        ends = (frame["lower"] > 0) & (shows.values < frame["lower"]) & shows.told
+        assert not ends.any()
+    assert (("cells smoothed below" in " ".join(shows.lines)) == away.any()).all()
+
+
+def test_the_open_class_of_a_spike_says_how_far_it_goes():
+    scale = Scale((100.0, 200.0), whole=True)
+    assert words.class_labels(scale, np.array([150.0, 80_000]))[-1] == "200 or more (up to 80,000)"
+    assert words.class_labels(scale, np.array([150.0, 900]))[-1] == "200 or more"
+    both = Scale((-50.0, 0.0, 50.0), True)
+    said = words.class_labels(both, np.array([-8000.0, 60]), " min")
+    assert said[0] == "under -50 min (down to -8,000 min)"
+    assert said[-1] == "50 min or more"
 
 
 @pytest.mark.parametrize(
