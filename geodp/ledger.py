@@ -27,7 +27,9 @@ from geodp import tables
 from geodp.accounting import Budget, Ceiling, Charge, amount, amounts, left_amounts, split
 from geodp.blobs import checksum, pack, unpack
 from geodp.errors import LedgerError
+from geodp.exact import exact, whole
 from geodp.metric import is_metric, worst_per_km
+from geodp.names import check_text
 from geodp.refusals import incomplete, other_arguments, other_relation, refusal
 from geodp.statements import describe, draw, ledger_part, metric_amounts, release_frame
 from geodp.storage import Connection, open_storage
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Ledger", "Stored", "check_uncounted", "default_ledger", "require_ledger"]
+
+
+_LONGEST_KEY, _LONGEST_REASON = 10**7, 10_000  # characters
+_LONGEST_WAIT = 10**6  # seconds
 
 
 @dataclass(frozen=True)
@@ -160,8 +166,8 @@ class Ledger:
             "tiers": tiers,
         }
         declared = {name: value for name, value in given.items() if value is not None}
-        self._timeout = timeout
-        self._storage = open_storage(path, timeout)
+        self._timeout = _seconds(timeout)
+        self._storage = open_storage(path, self._timeout)
         self._terms = self._open(declared)
 
     @property
@@ -212,6 +218,7 @@ class Ledger:
         BudgetExceeded
             It does not fit, or a control forbids it.
         """
+        _check_charge(charge)
         self._refuse(charge, self._read_total())
 
     def check_policy(self, *, unit: str | None, neighboring: str | None) -> None:
@@ -278,7 +285,7 @@ class Ledger:
         ValueError
             The record's guarantee is per kilometre; :meth:`note` keeps those.
         """
-        _check_label(label)
+        _check_written(label, key, record, retry, reason)
         if is_metric(record):
             raise ValueError(
                 "a guarantee per kilometre is no (eps, delta) and is not paid for; note() keeps it."
@@ -332,7 +339,7 @@ class Ledger:
         ValueError
             The record claims another guarantee, or does not limit one subject's reports.
         """
-        _check_label(label)
+        _check_written(label, key, record, retry, reason)
         worst = worst_per_km(record)
         # The relation is not compared: a guarantee between places speaks of nobody who comes or goes.
         self.check_policy(unit=record.get("unit"), neighboring=None)
@@ -369,6 +376,7 @@ class Ledger:
             It was paid for, but never stored, and ``retry`` is false.
         """
         _check_label(label)
+        _check_flag(retry)
         with self._storage.transaction(write=False) as connection:
             self._current(connection)
             held = tables.release(connection, label)
@@ -404,6 +412,9 @@ class Ledger:
             A retry has replaced the entry meanwhile, it was stored before, or the ledger fails. The
             columns must then not be handed out.
         """
+        whole(entry, "entry", 1)
+        if not isinstance(columns, Mapping):
+            raise TypeError(f"columns must map names to arrays, got {type(columns).__name__}.")
         blob = pack(columns)
         with self._storage.transaction(write=True) as connection:
             self._current(connection)
@@ -539,6 +550,8 @@ class Ledger:
         from geodp.reconcile import label_of, verify_frame, verify_ledger
 
         if frame is not None:
+            if not isinstance(frame, pd.DataFrame):
+                raise TypeError(f"verify takes a released frame, got {type(frame).__name__}.")
             return verify_frame(frame, self._read(label_of(frame)))
         with self._storage.transaction(write=False) as connection:
             self._current(connection)
@@ -620,6 +633,7 @@ class Ledger:
             return tables.last(self._storage, connection)
 
     def _find(self, label: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        _check_label(label)
         with self._storage.transaction(write=False) as connection:
             self._current(connection)
             held = tables.release(connection, label)
@@ -746,6 +760,13 @@ def check_uncounted(what: str) -> None:
         )
 
 
+def _seconds(timeout: object) -> float:
+    seconds = exact(timeout, "timeout")
+    if not 0 <= seconds <= _LONGEST_WAIT:
+        raise ValueError(f"timeout must be from 0 to {_LONGEST_WAIT:,} seconds, got {brief(timeout)}.")
+    return float(seconds)
+
+
 def _reopen(place: str, timeout: float) -> Ledger:
     return Ledger(place, timeout=timeout)
 
@@ -759,15 +780,43 @@ def _check_price(charge: Charge, record: Mapping[str, Any]) -> None:
     """Refuse a release whose noise costs more than it is charged, before it is drawn."""
     from geodp.reconcile import price_problem
 
-    if not isinstance(charge, Charge):
-        raise TypeError(f"charge must be a Charge, got {type(charge).__name__}.")
+    _check_charge(charge)
     problem = price_problem(charge, record)
     if problem is not None:
         raise LedgerError(f"this release {problem}. Nothing was released or spent.")
 
 
+def _check_charge(charge: object) -> None:
+    if not isinstance(charge, Charge):
+        raise TypeError(f"charge must be a Charge, got {type(charge).__name__}.")
+
+
+def _check_written(label: object, key: object, record: object, retry: object, reason: object) -> None:
+    """Refuse what no ledger could write down, before a transaction begins."""
+    _check_label(label)
+    _check_flag(retry)
+    if not isinstance(record, Mapping):
+        raise TypeError(f"record must be a mapping of plain JSON, got {type(record).__name__}.")
+    for name, text, most in (("key", key, _LONGEST_KEY), ("reason", reason, _LONGEST_REASON)):
+        if text is None and name == "reason":
+            continue
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be a str, got {type(text).__name__}.")
+        if len(check_text(text, name)) > most or "\0" in text:
+            raise ValueError(f"{name} must be a text of at most {most:,} characters, none of them NUL.")
+
+
+def _check_flag(retry: object) -> None:
+    if not isinstance(retry, bool):
+        raise TypeError(f"retry must be True or False, got {brief(retry)}.")
+
+
 def _canonical(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    try:
+        return json.dumps(record, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        pass
+    raise ValueError("record must be plain JSON; this one has no end.")
 
 
 def _check_label(label: object) -> None:

@@ -7,6 +7,7 @@ No connection outlives an operation. So a ledger object holds nothing that a for
 pickle could share by mistake.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -80,7 +81,12 @@ class SQLite:
     secret = False
 
     def __init__(self, path: Path, timeout: float) -> None:
-        self.path = path.expanduser().absolute()
+        try:
+            self.path = path.expanduser().absolute()
+            if b"\0" in os.fsencode(self.path):
+                raise ValueError
+        except (RuntimeError, ValueError):  # no such user's home, no such characters
+            raise LedgerError(f"{str(path)[:200]!a} is no path on this machine.") from None
         self.name = path.name
         self.url = str(self.path)
         self._timeout = timeout
@@ -104,7 +110,11 @@ class SQLite:
 
     def exists(self) -> bool:
         """Whether the file exists."""
-        return self.path.exists()
+        try:
+            return self.path.exists()
+        except (OSError, ValueError):  # too long, not to be looked at, or with a NUL in it
+            pass
+        raise LedgerError(f"{self.name[:200]!a} is no path on this machine, or not to be looked at.")
 
     def has_table(self, connection: Connection) -> bool:
         """Whether the ledger's tables exist; another program's database is refused."""
@@ -119,7 +129,7 @@ class SQLite:
         return [line for line in found if line != "ok"]
 
     def _open(self, create: bool) -> sqlite3.Connection:
-        if not create and not self.path.exists():
+        if not create and not self.exists():
             raise LedgerError(
                 f"there is no ledger at {self.url}. Create one: Ledger(path, eps=..., delta=...)."
             )

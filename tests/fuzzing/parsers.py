@@ -157,7 +157,7 @@ def _use(path):
         lambda: repr(book),
         lambda: book.record("first"),
         lambda: book.stored("first", book_key()),
-        lambda: book.stored("second", "{}"),
+        lambda: book.stored("second", "{}", retry=True),
         lambda: book.check(Charge(Fraction(1, 10))),
         lambda: book.store(2, {"count": np.arange(3)}),
         lambda: book.debit("third", "{}", Charge(Fraction(1, 10)), {"unit": "rider"}),

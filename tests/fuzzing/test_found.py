@@ -287,3 +287,93 @@ def test_a_record_that_somebody_changed_is_no_release(name, value):
     facts = geodp.plan(1, **WHO).to_dict()
     with pytest.raises(NotARelease):
         geodp.explain(facts | {name: value})
+
+
+@pytest.mark.parametrize("lost", ["renamed", "levels", "dropped"])
+def test_a_frame_whose_geometry_column_got_lost_is_refused(lost):
+    frame = gpd.GeoDataFrame({"rider": ["a"]}, geometry=gpd.points_from_xy([0.1], [0.1]), crs=4326)
+    if lost == "renamed":
+        frame = frame.rename(columns={"geometry": "place"})
+    elif lost == "levels":
+        frame.columns = pd.MultiIndex.from_tuples([(name, "x") for name in frame.columns])
+    else:
+        frame = frame.drop(columns="geometry")
+    with pytest.raises((ValueError, TypeError), match=r"no active geometry|needs a GeoDataFrame"):
+        geodp.plan(1, **WHO).release(frame)
+
+
+def test_a_cell_larger_than_any_double_is_refused():
+    for size in (10**400, "1e399"):
+        with pytest.raises(ValueError, match="more than 90"):
+            geodp.Square(size)
+
+
+# --- what is handed to a ledger ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def book(tmp_path):
+    return Ledger(tmp_path / "x.ledger", eps=3)
+
+
+TENTH = Charge(Fraction(1, 10))
+
+
+def repr_of(change):
+    return ascii(brief(change))[:60]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"charge": None},
+        {"charge": 1},
+        {"record": None},
+        {"record": "{}"},
+        {"record": {"x": {1, 2}}},
+        {"record": {"x": float("nan")}},
+        {"record": {"x": deep(50_000)}},
+        {"key": None},
+        {"key": 3},
+        {"key": "\ud800"},
+        {"key": "a\0b"},
+        {"reason": 3},
+        {"reason": "\ud800"},
+        {"reason": "x" * 20_000},
+        {"retry": 1},
+        {"retry": "no"},
+        {"label": None},
+        {"label": "\ud800"},
+        {"label": "a\nb"},
+    ],
+    ids=repr_of,
+)
+def test_debits_of_anything_else_are_refused_and_spend_nothing(book, change):
+    asked = {"label": "a", "key": "{}", "charge": TENTH, "record": {}, **change}
+    with pytest.raises((TypeError, ValueError)) as error:
+        book.debit(**asked)
+    assert not isinstance(error.value, UnicodeError)
+    assert book.spent()["eps"] == 0
+    assert book.debit("a", json.dumps({"unit": "\U0001f6b2"}), TENTH, {}, reason="ré\nview") == 1
+
+
+def test_the_other_methods_name_what_they_take(book):
+    for call in (
+        lambda: book.check(None),
+        lambda: book.store(True, {}),
+        lambda: book.store(1, None),
+        lambda: book.record(None),
+        lambda: book.stored("a", "{}", retry="no"),
+        lambda: book.verify("frame"),
+        lambda: Ledger(book._storage.path, timeout="soon"),
+        lambda: Ledger(book._storage.path, timeout=-1),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            call()
+
+
+@pytest.mark.parametrize("place", ["x" * 5000, "a\0b", "\ud800", "~nobody-of-that-name/x", "a/" * 3000])
+def test_places_that_no_file_can_have(place):
+    for terms in ({}, {"eps": 3}):
+        with pytest.raises(LedgerError, match=r"no path on this machine"):
+            Ledger(place, **terms)
