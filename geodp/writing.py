@@ -6,6 +6,7 @@ and PNG. CSV has none; the ledger keeps it.
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ from geodp.records import record
 from geodp.testing import NOT_PRIVATE, OS_ENTROPY
 
 __all__ = ["FORMATS", "check_output", "check_place", "replaced", "write"]
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the beginning of one
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 def write(frame: gpd.GeoDataFrame, path: str | os.PathLike[str]) -> Path:
@@ -139,7 +143,18 @@ def _geoparquet(frame: gpd.GeoDataFrame, path: Path, facts: Mapping[str, Any]) -
 
 def _csv(frame: gpd.GeoDataFrame, path: Path, facts: Mapping[str, Any]) -> None:
     table = _table(frame, facts)
-    pd.DataFrame(table.drop(columns=table.geometry.name)).to_csv(path, index=False, lineterminator="\n")
+    plain = pd.DataFrame(table.drop(columns=table.geometry.name)).rename(columns=_inert)
+    for name, kind in plain.dtypes.items():
+        if not pd.api.types.is_numeric_dtype(kind):
+            plain[name] = plain[name].map(_inert)
+    plain.to_csv(path, index=False, lineterminator="\n")
+
+
+def _inert(value: Any) -> Any:
+    """Put an apostrophe before a key, level or name that a spreadsheet would take for a formula and run."""
+    if not isinstance(value, str) or not value.startswith(_FORMULA) or _NUMBER.fullmatch(value):
+        return value
+    return f"'{value}"
 
 
 def _html(frame: gpd.GeoDataFrame, path: Path, facts: Mapping[str, Any]) -> None:
