@@ -10,18 +10,27 @@ own pairs and no others, which is what the sensitivities are proved from. (Singl
 are known by their position; for them it holds over the secret: PRIVACY.md, section 4.)
 """
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from geodp.chunks import each, slices
+from geodp.grids.ordered import distinct, places
 from geodp.prf import siphash
 from geodp.subjects import Subjects
 
-__all__ = ["Pairs", "choose_rows", "distinct_pairs", "runs", "within_cap"]
+__all__ = ["Pairs", "choose_rows", "distinct_pairs", "kept_pairs", "may_count", "runs", "within_cap"]
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+# So many pairs, of whole subjects, are bounded at a time.
+_CHUNK = 1 << 16
+_BITS = 63
+_ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F))
 
 
 @dataclass(frozen=True)
@@ -41,16 +50,20 @@ class Pairs:
     subject: Ints
     key: Ints
     rows: Ints
-    inside: NDArray[np.bool_]
+    inside: Flags
 
-    def take(self, keep: NDArray[np.bool_]) -> "Pairs":
+    def take(self, keep: Flags | slice) -> "Pairs":
         """Return the pairs where ``keep`` holds."""
         return Pairs(self.subject[keep], self.key[keep], self.rows[keep], self.inside[keep])
 
+    @classmethod
+    def joined(cls, parts: "Sequence[Pairs]") -> "Pairs":
+        """Return the pairs of all parts, one part after the other."""
+        columns = zip(*((part.subject, part.key, part.rows, part.inside) for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
 
-def distinct_pairs(
-    subject: Ints, key: Ints, inside: NDArray[np.bool_], n_keys: int, rows_per_cell: int
-) -> Pairs:
+
+def distinct_pairs(subject: Ints, key: Ints, inside: Flags, n_keys: int, rows_per_cell: int) -> Pairs:
     """Return the distinct pairs of rows, each with its number of rows up to ``rows_per_cell``.
 
     Parameters
@@ -64,36 +77,142 @@ def distinct_pairs(
     rows_per_cell : int
         The most rows of one subject that count in one key.
     """
-    n_subjects = int(subject.max()) + 1 if len(subject) else 0
-    if n_subjects * n_keys < 2**62:
-        # The clamped flag is the lowest bit: the first row of a run is an inside one if any is.
-        packed = np.sort(((subject * n_keys + key) << 1) | ~inside)
-        pair, clamped = packed >> 1, (packed & 1).astype(bool)
-        starts = _starts(pair)
-        subject, key = np.divmod(pair[starts], max(n_keys, 1))
-        first_inside = ~clamped[starts]
-    else:
-        order = np.lexsort((~inside, key, subject))
-        subject, key, inside = subject[order], key[order], inside[order]
-        starts = _starts(subject, key)
-        subject, key, first_inside = subject[starts], key[starts], inside[starts]
-    rows = np.minimum(np.diff(starts, append=len(inside)), rows_per_cell)
-    return Pairs(subject, key, rows, first_inside)
+    packed = _Packed(subject, key, inside, n_keys)
+    return Pairs.joined(each(lambda part: packed.pairs(part, rows_per_cell), packed.by_subjects()))
 
 
-def within_cap(pairs: Pairs, cap: int, subjects: Subjects, secret: bytes) -> NDArray[np.bool_]:
+def kept_pairs(
+    subject: Ints,
+    key: Ints,
+    inside: Flags,
+    n_keys: int,
+    rows_per_cell: int,
+    cap: int,
+    subjects: Subjects,
+    secret: bytes,
+) -> Pairs:
+    """Return the distinct pairs that :func:`within_cap` keeps, without ever holding all others at once.
+
+    Parameters are those of :func:`distinct_pairs` and :func:`within_cap`.
+    """
+    packed = _Packed(subject, key, inside, n_keys)
+
+    def kept(part: slice) -> Pairs:
+        pairs = packed.pairs(part, rows_per_cell)
+        return pairs.take(within_cap(pairs, cap, subjects, secret))
+
+    return Pairs.joined(each(kept, packed.by_subjects()))
+
+
+class _Packed:
+    """Rows as one integer each, sorted: subject, key, and whether clamped in the lowest bit.
+
+    The first row of a pair is so an inside one if any is.
+    """
+
+    def __init__(self, subject: Ints, key: Ints, inside: Flags, n_keys: int) -> None:
+        self._keys: Ints | None = None
+        highest = int(subject.max(initial=0))
+        if highest.bit_length() + n_keys.bit_length() >= _BITS:
+            # Numbers of a domain that nobody lists: only as many as there are rows occur.
+            self._keys = distinct([key])
+            key, n_keys = places(key, self._keys), len(self._keys)
+        self._shift = n_keys.bit_length() + 1
+        if highest.bit_length() + self._shift > _BITS:
+            raise OverflowError("more subjects and keys than one integer tells apart")
+        self._rows = np.empty(len(subject), np.int64)
+
+        def pack(part: slice) -> None:
+            rows = self._rows[part]
+            np.left_shift(subject[part], self._shift, out=rows)
+            rows |= key[part] << 1
+            rows |= ~inside[part]
+
+        each(pack, slices(len(subject)))
+        self._rows.sort()
+
+    def by_subjects(self) -> list[slice]:
+        """Return parts of the rows that split no subject."""
+        firsts = self._rows[::_CHUNK] >> self._shift << self._shift
+        cuts = distinct([np.searchsorted(self._rows, firsts)]).tolist() or [0]
+        return [slice(*ends) for ends in pairwise([*cuts, len(self._rows)])]
+
+    def pairs(self, part: slice, rows_per_cell: int) -> Pairs:
+        """Return the distinct pairs of some rows."""
+        packed = self._rows[part]
+        starts = _starts(packed >> 1)
+        first = packed[starts]
+        key = (first & ((1 << self._shift) - 1)) >> 1
+        return Pairs(
+            first >> self._shift,
+            key if self._keys is None else self._keys[key],
+            np.minimum(np.diff(starts, append=len(packed)), rows_per_cell),
+            (first & 1) == 0,
+        )
+
+
+def within_cap(pairs: Pairs, cap: int, subjects: Subjects, secret: bytes) -> Flags:
     """Mark the pairs to keep: at most ``cap`` of each subject.
 
     Only subjects above the cap are ranked: for all others nothing has to be chosen.
     """
     starts, lengths = runs(pairs.subject)
+    ends = starts + lengths
+
+    def marked(part: slice) -> Flags:
+        some = pairs.take(slice(starts[part.start], ends[part.stop - 1]))
+        return _within_cap(some, lengths[part], cap, subjects, secret)
+
+    return np.concatenate([np.zeros(0, bool), *each(marked, _even(lengths))])
+
+
+def _even(lengths: Ints) -> list[slice]:
+    """Return parts of the runs that hold about as many pairs each."""
+    cuts = distinct([np.searchsorted(np.cumsum(lengths), np.arange(0, lengths.sum(), _CHUNK))]).tolist()
+    return [slice(*ends) for ends in pairwise([*cuts, len(lengths)])]
+
+
+def _within_cap(pairs: Pairs, lengths: Ints, cap: int, subjects: Subjects, secret: bytes) -> Flags:
     over = lengths > cap
     ranked = np.repeat(over, lengths)
     keep = ~ranked
-    digest = np.repeat(subjects.digests(pairs.subject[starts[over]], secret), lengths[over])
-    priority = siphash(secret, digest, pairs.key[ranked].view(np.uint64))
+    first = (np.cumsum(lengths) - lengths)[over]
+    digest = subjects.digests(pairs.subject[first], secret)
+    priority = siphash(secret, digest, pairs.key[ranked].view(np.uint64), times=lengths[over])
     keep[ranked] = _lowest(priority, ~pairs.inside[ranked], lengths[over], cap)
     return keep
+
+
+def may_count(
+    subject: Ints,
+    key: Ints,
+    inside: Flags,
+    n_keys: int,
+    cap: int,
+    subjects: Subjects,
+    secret: bytes,
+) -> Ints:
+    """Return the rows, in their order, of all pairs that the cap keeps, and of a few others as whole pairs.
+
+    The cap keeps the same pairs of these rows as of all rows. So whatever is done row by row can be left
+    undone for pairs that it drops anyway.
+    """
+    times = np.bincount(subject)
+    if times[times > cap].sum() <= len(subject) / 2:
+        return np.arange(len(subject))
+    kept = kept_pairs(subject, key, inside, n_keys, 1, cap, subjects, secret)
+    bits = min(24, max(10, len(kept.key).bit_length() + 3))
+    marks = np.zeros(1 << bits, bool)
+    marks[_slot(kept.subject, kept.key, bits)] = True
+    parts = slices(len(subject))
+    marked = each(lambda part: marks[_slot(subject[part], key[part], bits)], parts)
+    return np.flatnonzero(np.concatenate(marked))
+
+
+def _slot(subject: Ints, key: Ints, bits: int) -> NDArray[np.uint64]:
+    """Return a place for each pair in a table of 2**bits; pairs that share one are told apart later."""
+    mixed = subject.view(np.uint64) * _ODD[0] ^ key.view(np.uint64)
+    return (mixed * _ODD[1]) >> np.uint64(64 - bits)
 
 
 def choose_rows(
@@ -148,17 +267,28 @@ def _starts(*sorted_columns: Ints) -> Ints:
 
 
 def _sorted_by(*columns: Ints) -> Ints:
-    """Return the order of rows by the columns, the first one leading; equal rows lie as the sort leaves them.
+    """Return the order of rows by the columns, the first one leading; equal rows keep theirs.
 
-    One sort of one packed integer is several times faster than a sort by columns, where they fit.
+    Columns are packed into one integer as far as they fit, and so is each row's position: sorting values is
+    many times faster than sorting positions.
     """
-    ends = [(int(column.min()), int(column.max())) if len(column) else (0, 0) for column in columns]
-    if math.prod(high - low + 1 for low, high in ends) >= 2**63:
+    lows = [int(column.min(initial=0)) for column in columns]
+    sizes = [
+        (int(column.max(initial=0)) - low).bit_length() for column, low in zip(columns, lows, strict=True)
+    ]
+    position = len(columns[0]).bit_length()
+    if sum(sizes) > _BITS:
         return np.lexsort(columns[::-1])
     packed = np.zeros(len(columns[0]), np.int64)
-    for column, (low, high) in zip(columns, ends, strict=True):
-        packed = packed * (high - low + 1) + (column - low)
-    return np.argsort(packed)
+    for column, low, size in zip(columns, lows, sizes, strict=True):
+        packed <<= size
+        packed |= column - low
+    if sum(sizes) + position > _BITS:
+        return np.argsort(packed, kind="stable")
+    packed <<= position
+    packed |= np.arange(len(packed))
+    packed.sort()
+    return packed & ((1 << position) - 1)
 
 
 def _row_priority(
@@ -173,15 +303,42 @@ def _row_priority(
     return siphash(secret, digest, *words)
 
 
-def _lowest(
-    priority: NDArray[np.uint64], clamped: NDArray[np.bool_], lengths: Ints, cap: int
-) -> NDArray[np.bool_]:
+def _lowest(priority: NDArray[np.uint64], clamped: Flags, lengths: Ints, cap: int) -> Flags:
     """Mark the ``cap`` lowest of each run, inside keys first.
 
-    Runs of one length form the rows of a matrix, so that sorting is done by short rows and not over
-    everything at once. A tie, which 63 bits make a curiosity, goes to the lower key.
+    A tie, which 63 bits make a curiosity, goes to the lower key.
     """
     rank = (priority >> np.uint64(1)) | (clamped.astype(np.uint64) << np.uint64(63))
+    keep = np.zeros(len(rank), bool)
+    some, left = _short_list(rank, lengths, cap)
+    keep[some] = _first_of_runs(rank[some], left, cap)
+    return keep
+
+
+def _short_list(rank: NDArray[np.uint64], lengths: Ints, cap: int) -> tuple[Ints, Ints]:
+    """Return elements among which are the ``cap`` lowest of each run, and how many there are of each run.
+
+    Where ranks are spread evenly, few lie above the bound and a run seldom has less than ``cap`` below it;
+    then all of it stays.
+    """
+    if not len(lengths):
+        return lengths, lengths
+    share = np.minimum((cap + 4 * cap**0.5 + 4) / lengths, 1.0)
+    bound = (share * 2.0**62).astype(np.uint64) << np.uint64(1)
+    low = rank < np.repeat(bound, lengths)
+    starts = np.cumsum(lengths) - lengths
+    found = np.add.reduceat(low, starts, dtype=np.int64)
+    short = (found < cap) | (share == 1.0)
+    low |= np.repeat(short, lengths)
+    return np.flatnonzero(low), np.where(short, lengths, found)
+
+
+def _first_of_runs(rank: NDArray[np.uint64], lengths: Ints, cap: int) -> Flags:
+    """Mark the ``cap`` lowest of each run.
+
+    Runs of one length form the rows of a matrix, so that sorting is done by short rows and not over
+    everything at once.
+    """
     keep = np.zeros(len(rank), bool)
     by_length = np.argsort(lengths, kind="stable")
     starts = (np.cumsum(lengths) - lengths)[by_length]

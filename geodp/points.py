@@ -14,6 +14,7 @@ import shapely
 from numpy.typing import NDArray
 
 from geodp.bounds import wrap
+from geodp.chunks import each, slices
 
 __all__ = ["check_points", "lonlat"]
 
@@ -87,13 +88,15 @@ def lonlat(gdf: gpd.GeoDataFrame) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         Degrees in EPSG:4326, longitudes in [-180, 180). Where ``usable`` is False the values mean nothing.
     usable : bool array, shape (n,)
     """
-    x, y = _coordinates(np.asarray(gdf.geometry.array))
-    if not is_lonlat(gdf.crs):
-        x, y = _project(x, y, gdf.crs)
-    usable = np.isfinite(x) & (np.abs(y) <= 90)
-    if not usable.all():
-        x, y = np.where(usable, x, 0.0), np.where(usable, y, 0.0)
-    return wrap(x), y, usable
+    geometry = np.asarray(gdf.geometry.array)
+    crs = None if is_lonlat(gdf.crs) else gdf.crs
+    lon, lat, usable = np.empty(len(geometry)), np.empty(len(geometry)), np.empty(len(geometry), bool)
+
+    def read(part: slice) -> None:
+        lon[part], lat[part], usable[part] = _lonlat(geometry[part], crs)
+
+    each(read, slices(len(geometry)))
+    return lon, lat, usable
 
 
 def is_lonlat(crs: Any) -> bool:
@@ -101,15 +104,25 @@ def is_lonlat(crs: Any) -> bool:
     return bool(crs.equals(4326, ignore_axis_order=True))
 
 
+def _lonlat(geometry: NDArray[np.object_], crs: Any) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    x, y = _coordinates(geometry)
+    if crs is not None:
+        x, y = _project(x, y, crs)
+    usable = np.isfinite(x) & (np.abs(y) <= 90)
+    if not usable.all():
+        x, y = np.where(usable, x, 0.0), np.where(usable, y, 0.0)
+    return wrap(x), y, usable
+
+
 def _coordinates(geometry: NDArray[np.object_]) -> tuple[Floats, Floats]:
     """Return x and y; null, empty, POINT (NaN NaN) and whatever is not a Point all end as NaN."""
-    is_point = shapely.get_type_id(geometry) == shapely.GeometryType.POINT
-    points = geometry.copy()
-    points[~is_point] = None
-    found, row = shapely.get_coordinates(points, return_index=True)
-    xy = np.full((len(geometry), 2), np.nan)
-    xy[row] = found
-    return np.ascontiguousarray(xy[:, 0]), np.ascontiguousarray(xy[:, 1])
+    try:
+        return shapely.get_x(geometry), shapely.get_y(geometry)
+    except shapely.GEOSException:
+        # Some versions of GEOS have no coordinates for an empty point, not even NaN.
+        points = geometry.copy()
+        points[shapely.is_empty(geometry)] = None
+        return shapely.get_x(points), shapely.get_y(points)
 
 
 def _project(x: Floats, y: Floats, crs: Any) -> tuple[Floats, Floats]:

@@ -8,11 +8,12 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from time import monotonic
 from typing import Any
 
 from geodp.wording import brief
 
-__all__ = ["Bar", "showing", "stage"]
+__all__ = ["Bar", "current", "showing", "stage"]
 
 _DELAY = 2.0
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar}|"
@@ -21,21 +22,44 @@ _shown: ContextVar[bool] = ContextVar("geodp_progress", default=True)
 
 
 class Bar:
-    """The bar of one stage, which may be an invisible one.
+    """The bar of one stage; nothing shows before the stage has taken two seconds.
 
     Parameters
     ----------
-    inner : tqdm or None
+    words : str, optional
+        What the stage does. Without, the bar never shows.
     """
 
-    def __init__(self, inner: Any = None) -> None:
-        self._inner = inner
+    def __init__(self, words: str | None = None) -> None:
+        self._words, self._begun = words, monotonic()
+        self._inner: Any = None
 
     def reach(self, part: float) -> None:
         """Say how much is done, from 0 to 1."""
+        if self._words is None or monotonic() - self._begun < _DELAY:
+            return
+        if self._inner is None:
+            self._inner = _tqdm(self._words)
         percent = int(100 * part)
-        if self._inner is not None and percent > self._inner.n:
+        if percent > self._inner.n:
             self._inner.update(percent - self._inner.n)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._inner is not None:
+            self._inner.close()
+
+
+def _tqdm(words: str) -> Any:
+    with warnings.catch_warnings():
+        # In a notebook without widgets tqdm would say so; its text bar will do.
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm
+
+        return tqdm(total=100, desc=words, leave=False, bar_format=_FORMAT)
+
+
+_current: ContextVar[Bar] = ContextVar("geodp_bar", default=Bar())  # noqa: B039
 
 
 @contextmanager
@@ -59,16 +83,18 @@ def showing(progress: bool) -> Iterator[None]:
 @contextmanager
 def stage(words: str) -> Iterator[Bar]:
     """Show a bar with these words, once the stage has taken two seconds."""
-    if not _shown.get():
-        yield Bar()
-        return
-    with warnings.catch_warnings():
-        # In a notebook without widgets tqdm would say so; its text bar will do.
-        warnings.simplefilter("ignore")
-        from tqdm.auto import tqdm
-
-        inner = tqdm(total=100, desc=words, delay=_DELAY, leave=False, bar_format=_FORMAT)
+    bar = Bar(words if _shown.get() else None)
+    token = _current.set(bar)
     try:
-        yield Bar(inner)
+        yield bar
     finally:
-        inner.close()
+        _current.reset(token)
+        bar.close()
+
+
+def current() -> Bar:
+    """Return the bar of the stage that is on, an invisible one where none is.
+
+    Work deep inside a stage tells it how far it is; only the thread that began the stage may.
+    """
+    return _current.get()

@@ -6,6 +6,7 @@ message holds a value, because whatever rows could trigger would be a fact about
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import geopandas as gpd
@@ -15,13 +16,15 @@ from numpy.typing import NDArray
 
 from geodp import records, testing
 from geodp.bounds import WORLD, clamp
+from geodp.chunks import beside, each, slices
 from geodp.errors import GeoDPError
 from geodp.paying import Columns, Payments
 from geodp.points import check_points, lonlat
+from geodp.progress import stage
 from geodp.queries import Rows
 from geodp.silence import quiet
 from geodp.sources import Partitioned, Tally, schema, source
-from geodp.subjects import Subjects, check_subject_dtype, each_row, subjects
+from geodp.subjects import check_subject_dtype, each_row, subjects
 
 if TYPE_CHECKING:
     from geodp.ledger import Ledger
@@ -92,7 +95,9 @@ def tally(plan: "Plan", gdf: gpd.GeoDataFrame, mode: testing.Mode) -> dict[str, 
         return exact
 
     def work() -> dict[str, Ints]:
-        return plan.query.tally(place(plan, gdf), plan.layout, plan.mechanism, mode.secret)
+        with stage("placing points"):
+            rows = place(plan, gdf)
+        return plan.query.tally(rows, plan.layout, plan.mechanism, mode.secret)
 
     with quiet():
         return discreetly("tallying the rows", mode, work)
@@ -103,23 +108,59 @@ def place(plan: "Plan", gdf: gpd.GeoDataFrame) -> Rows:
 
     The domain comes first and the cap after it: rows that fall nowhere never use up a cap.
     """
+    ids = None if plan.policy.by_row else gdf[plan.policy.subject]
+    # Neither needs the other, and both let other threads run.
+    who, found = beside(
+        lambda: each_row(len(gdf)) if ids is None else subjects(ids), lambda: _located(plan, gdf)
+    )
+    subject = _at(who.codes, found.rows)
+    named = subject >= 0
+    if not named.all():
+        subject, found = subject[named], found.take(named)
+    return Rows(who, subject, found.key, found.inside, found.values)
+
+
+@dataclass(frozen=True)
+class _Located:
+    """Rows with a slot, a value and a cell; ``rows`` says which they are, ``None`` that they are all."""
+
+    rows: Ints | None
+    key: Ints
+    inside: NDArray[np.bool_]
+    values: Ints
+
+    def take(self, some: NDArray[np.bool_]) -> "_Located":
+        rows = None if self.rows is None else self.rows[some]
+        return _Located(rows, self.key[some], self.inside[some], self.values[some])
+
+
+def _located(plan: "Plan", gdf: gpd.GeoDataFrame) -> _Located:
     lon, lat, usable = lonlat(gdf)
-    who = _who(plan, gdf)
-    slot = plan.slots.codes(gdf)
+    slot = plan.slots.codes(gdf) if plan.slots.names else None
     values = _values(plan, gdf)
-    usable &= (who.codes >= 0) & (slot >= 0)
+    if slot is not None:
+        usable &= slot >= 0
     if values is not None:
         usable &= np.isfinite(values)
-    lon, lat, inside, usable = _clamped(plan, lon, lat, usable)
-    keep = np.flatnonzero(usable)
+    inside = _clamp(plan, lon, lat, usable)
+    keep = None if usable.all() else np.flatnonzero(usable)
     domain = plan.layout.domain
-    found, cell = domain.locate(lon[keep], lat[keep])
-    rows = keep[found]
+    found, cell = domain.locate(_at(lon, keep), _at(lat, keep))
+    rows = _but_all(found if keep is None else keep[found], len(usable))
     contributed = plan.query.integers(
-        None if values is None else values[rows], lon[rows], lat[rows], cell, domain
+        None if values is None else _at(values, rows), _at(lon, rows), _at(lat, rows), cell, domain
     )
-    key = cell * len(plan.slots) + slot[rows] if plan.slots.names else cell
-    return Rows(who, who.codes[rows], key, inside[rows], contributed)
+    key = cell if slot is None else cell * len(plan.slots) + _at(slot, rows)
+    return _Located(rows, key, _at(inside, rows), contributed)
+
+
+def _but_all(rows: Ints, n: int) -> Ints | None:
+    """Return ``None`` for all of n rows in their order: what need not be picked is not copied."""
+    return None if len(rows) == n and bool((rows[1:] > rows[:-1]).all()) else rows
+
+
+def _at(column: NDArray[Any], rows: Ints | None) -> NDArray[Any]:
+    return column if rows is None else column[rows]
 
 
 def drawn(plan: "Plan", exact: Mapping[str, Ints], mode: testing.Mode) -> Columns:
@@ -137,7 +178,9 @@ def finish(plan: "Plan", columns: Columns, record: dict[str, Any]) -> gpd.GeoDat
     if not plan.ways.return_geometry:
         frame: Any = pd.DataFrame(data, index=index)
     else:
-        geometry = gpd.array.GeometryArray(plan.query.geometry(plan.layout, columns), crs=4326)
+        with stage("drawing outlines"):
+            outlines = plan.query.geometry(plan.layout, columns)
+        geometry = gpd.array.GeometryArray(outlines, crs=4326)
         frame = gpd.GeoDataFrame(data, index=index, geometry=gpd.GeoSeries(geometry, index=index))
     frame.attrs["geodp"] = record
     return frame
@@ -164,10 +207,6 @@ def _is_number(dtype: Any) -> bool:
     return bool(pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype))
 
 
-def _who(plan: "Plan", gdf: gpd.GeoDataFrame) -> Subjects:
-    return each_row(len(gdf)) if plan.policy.by_row else subjects(gdf[plan.policy.subject])
-
-
 def _values(plan: "Plan", gdf: gpd.GeoDataFrame) -> NDArray[np.float64] | None:
     if plan.query.reads is None:
         return None
@@ -175,17 +214,21 @@ def _values(plan: "Plan", gdf: gpd.GeoDataFrame) -> NDArray[np.float64] | None:
     return values
 
 
-def _clamped(
+def _clamp(
     plan: "Plan", lon: NDArray[np.float64], lat: NDArray[np.float64], usable: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Move points outside the box to its border, or leave them out."""
-    box = plan.policy.bounds
+) -> NDArray[np.bool_]:
+    """Move points outside the box to its border, or leave them out; return which were inside."""
+    inside, box = np.ones(len(lon), bool), plan.policy.bounds
     if box is None or box == WORLD:
-        return lon, lat, np.ones(len(lon), bool), usable
-    lon, lat, inside = clamp(lon, lat, box)
+        return inside
+
+    def move(part: slice) -> None:
+        lon[part], lat[part], inside[part] = clamp(lon[part], lat[part], box)
+
+    each(move, slices(len(lon)))
     if plan.policy.outside == "drop":
-        usable = usable & inside
-    return lon, lat, inside, usable
+        usable &= inside
+    return inside
 
 
 def discreetly(

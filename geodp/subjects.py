@@ -8,7 +8,6 @@ Ids are compared exactly, never by a hash: two people in one key would move two 
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from geodp.prf import siphash
+from geodp.texts import digests, numbered_texts
 
 __all__ = ["Subjects", "check_subject_dtype", "each_row", "numbered", "subjects"]
 
@@ -48,7 +48,7 @@ class Subjects:
         numeric = np.array([_fits(value) for value in ids], dtype=bool)
         out = np.empty(len(ids), np.uint64)
         out[numeric] = _number_digests(np.array(ids[numeric], dtype=np.int64), key)
-        out[~numeric] = np.array([_text_digest(value, key) for value in ids[~numeric]], np.uint64)
+        out[~numeric] = digests(ids[~numeric], key)
         return out
 
 
@@ -109,9 +109,16 @@ def subjects(column: "pd.Series[Any]") -> Subjects:
     if pd.api.types.is_float_dtype(column.dtype):
         return _of_floats(column)
     if column.dtype != object and getattr(column.dtype, "storage", None) != "python":
-        codes, ids = pd.factorize(column.array)
-        return Subjects(codes.astype(np.int64), np.asarray(ids, dtype=object))
+        return _of_texts(column.array)
     return _of_objects(np.asarray(column.array, dtype=object))
+
+
+def _of_texts(column: Any) -> Subjects:
+    made = numbered_texts(column)
+    if made is None:
+        codes, ids = pd.factorize(column)
+        made = codes.astype(np.int64), np.asarray(ids, dtype=object)
+    return Subjects(*made)
 
 
 def _of_floats(column: "pd.Series[Any]") -> Subjects:
@@ -179,13 +186,3 @@ def _fits(value: str | int) -> bool:
 
 def _number_digests(ids: NDArray[np.int64], key: bytes) -> NDArray[np.uint64]:
     return siphash(key, ids.view(np.uint64))
-
-
-def _text_digest(value: str | int, key: bytes) -> int:
-    """Return 64 keyed bits of one id; text and long numbers keep apart by their first letter."""
-    if isinstance(value, str):
-        text = b"s" + value.encode("utf-8", "surrogatepass")
-    else:
-        number = int(value)
-        text = b"i" + number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True)
-    return int.from_bytes(blake2b(text, digest_size=8, key=key).digest(), "little")

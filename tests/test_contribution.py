@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geodp import contribution
-from geodp.contribution import choose_rows, distinct_pairs, runs, within_cap
+from geodp.contribution import choose_rows, distinct_pairs, kept_pairs, may_count, runs, within_cap
 from geodp.subjects import subjects
 
 SECRET = bytes(range(16))
@@ -87,7 +87,7 @@ def test_a_fresh_secret_chooses_afresh():
 
 
 def test_ties_of_priority_never_break_the_cap(monkeypatch):
-    monkeypatch.setattr(contribution, "siphash", lambda key, *words: np.zeros(len(words[0]), np.uint64))
+    monkeypatch.setattr(contribution, "siphash", lambda key, *words, **_: np.zeros(len(words[-1]), np.uint64))
     assert sorted(k for _, k in kept([(0, k, True, 0) for k in range(8)], 3)) == [0, 1, 2]
 
 
@@ -118,3 +118,56 @@ def test_the_rows_that_count_do_not_depend_on_row_order(rows, rows_per_cell, ran
 def test_runs(values):
     starts, lengths = runs(np.array(values, dtype=np.int64))
     assert np.repeat(np.array(values, dtype=np.int64)[starts], lengths).tolist() == values
+
+
+@given(rows_of_people, st.integers(1, 4), st.integers(1, 3), st.booleans())
+def test_pairs_kept_at_once_are_those_kept_of_all_pairs(rows, cap, rows_per_cell, unlisted):
+    ids = subjects(pd.Series([s for s, *_ in rows], dtype=object))
+    key = np.array([k for _, k, *_ in rows], dtype=np.int64) * (2**57 if unlisted else 1)
+    inside = np.array([i for _, _, i, *_ in rows], dtype=bool)
+    n_keys = 2**61 if unlisted else 8
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(contribution, "_CHUNK", 3)
+        at_once = kept_pairs(ids.codes, key, inside, n_keys, rows_per_cell, cap, ids, SECRET)
+    pairs = distinct_pairs(ids.codes, key, inside, n_keys, rows_per_cell)
+    expected = pairs.take(within_cap(pairs, cap, ids, SECRET))
+    for name in ("subject", "key", "rows", "inside"):
+        assert getattr(at_once, name).tolist() == getattr(expected, name).tolist()
+
+
+@given(rows_of_people, st.integers(1, 4), st.booleans())
+def test_rows_that_may_count_are_all_rows_of_the_kept_pairs_and_whole_pairs_besides(rows, cap, crowded):
+    ids = subjects(pd.Series([s for s, *_ in rows], dtype=object))
+    key = np.array([k for _, k, *_ in rows], dtype=np.int64)
+    inside = np.array([i for _, _, i, *_ in rows], dtype=bool)
+    columns = (ids.codes, key, inside)
+    with pytest.MonkeyPatch.context() as patched:
+        if crowded:  # every pair shares its place in the table with many others
+            patched.setattr(contribution, "_slot", lambda subject, key, bits: (subject + key) % 3)
+        some = may_count(*columns, 8, cap, ids, SECRET)
+    assert np.all(np.diff(some) > 0)
+    fewer = kept_pairs(*(column[some] for column in columns), 8, 1, cap, ids, SECRET)
+    expected = kept_pairs(*columns, 8, 1, cap, ids, SECRET)
+    for name in ("subject", "key", "inside"):
+        assert getattr(fewer, name).tolist() == getattr(expected, name).tolist()
+    left_out = np.setdiff1d(np.arange(len(rows)), some)
+    assert {(ids.codes[i], key[i]) for i in left_out}.isdisjoint((ids.codes[i], key[i]) for i in some)
+
+
+def test_the_short_list_holds_the_lowest_whatever_the_ranks():
+    """Ranks that crowd above the bound, or below it, are as good as even ones."""
+    rng = np.random.default_rng(4)
+    lengths = np.array([1, 9, 200, 3000, 3000])
+    for high in (1, 2**20, 2**63 - 1, 2**64 - 1):
+        rank = rng.integers(0, high, lengths.sum(), dtype=np.uint64, endpoint=True)
+        clamped = rng.random(lengths.sum()) < 0.3
+        for cap in (1, 4, 64):
+            marked = contribution._lowest(rank, clamped, lengths, cap)
+            order = (rank >> np.uint64(1)) | (clamped.astype(np.uint64) << np.uint64(63))
+            assert np.array_equal(marked, contribution._first_of_runs(order, lengths, cap))
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([-(2**62), -3, 0, 1, 2**20, 2**40, 2**62])] * 3), max_size=20))
+def test_rows_are_sorted_by_columns_and_keep_their_order_among_equals(rows):
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    assert contribution._sorted_by(*columns).tolist() == np.lexsort(columns[::-1]).tolist()

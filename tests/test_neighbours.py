@@ -275,16 +275,16 @@ def test_the_bound_of_a_centroid_over_the_box_is_attained(neighboring):
 @pytest.mark.parametrize(
     ("module", "function", "fault", "name"),
     [
-        ("count", "within_cap", lambda pairs, cap, *rest: np.ones(len(pairs.key), bool), "count"),
-        ("sums", "within_cap", lambda pairs, cap, *rest: np.ones(len(pairs.key), bool), "sum"),
-        ("sums", "within_cap", lambda pairs, cap, *rest: np.ones(len(pairs.key), bool), "mean"),
-        ("sums", "clip_l1", lambda subject, values, bound: values, "sum, clipped"),
-        ("sums", "whole_steps", lambda value, j: math.trunc(value * 2**j * Fraction(99, 100)), "sum"),
-        ("centroids", "_within_unit", lambda steps: steps * 2, "centroid"),
+        ("contribution", "_within_cap", lambda pairs, *rest: np.ones(len(pairs.key), bool), "count"),
+        ("contribution", "_within_cap", lambda pairs, *rest: np.ones(len(pairs.key), bool), "sum"),
+        ("contribution", "_within_cap", lambda pairs, *rest: np.ones(len(pairs.key), bool), "mean"),
+        ("queries.sums", "clip_l1", lambda subject, values, bound: values, "sum, clipped"),
+        ("queries.sums", "whole_steps", lambda value, j: math.trunc(value * 2**j * Fraction(99, 100)), "sum"),
+        ("queries.centroids", "_within_unit", lambda steps: steps * 2, "centroid"),
     ],
 )
 def test_planted_faults_are_seen(monkeypatch, module, function, fault, name):
-    monkeypatch.setattr(getattr(__import__(f"geodp.queries.{module}").queries, module), function, fault)
+    monkeypatch.setattr(f"geodp.{module}.{function}", fault)
     plan = planned(
         QUERIES[name], "square", cap=1, bounds=NEAR_THE_EQUATOR, grid="square:1", mechanism="laplace"
     )

@@ -20,12 +20,15 @@ from h3 import H3BaseException
 from numpy.typing import NDArray
 
 from geodp.bounds import EARTH_RADIUS_KM, Box, wrap
+from geodp.chunks import slices
 from geodp.exact import whole
 from geodp.grids.arcs import Arcs, Rectangle
 from geodp.grids.base import Domain, Grid
 from geodp.grids.hierarchy import Hierarchy, block_levels, dense
-from geodp.grids.ordered import distinct, is_in, places
+from geodp.grids.lookup import Lookup
+from geodp.grids.ordered import distinct, is_in
 from geodp.grids.outlines import polygons
+from geodp.progress import current
 
 __all__ = ["H3", "H3Domain", "finest_h3"]
 
@@ -138,9 +141,9 @@ class H3Domain(Domain):
         the point. See :meth:`geodp.grids.base.Domain.locate`.
         """
         numbers = np.empty(len(lon), dtype=np.int64)
-        for start in range(0, len(lon), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            numbers[part] = places(_locate(lon[part], lat[part], self.grid.resolution), self.cells)
+        for part in slices(len(lon)):
+            numbers[part] = self._lookup.numbers(_locate(lon[part], lat[part], self.grid.resolution))
+            current().reach(part.stop / len(lon))
         rows = np.flatnonzero(numbers >= 0)
         return rows, (numbers if len(rows) == len(numbers) else numbers[rows])
 
@@ -155,6 +158,10 @@ class H3Domain(Domain):
     def hierarchy(self) -> Hierarchy:
         """Return H3's own parents; the index runs along H3's curve already."""
         return self._hierarchy
+
+    @cached_property
+    def _lookup(self) -> Lookup:
+        return Lookup(self.cells, self.grid.resolution)
 
     @cached_property
     def _outlines(self) -> NDArray[np.object_]:
@@ -371,8 +378,9 @@ def _locate(lon: NDArray[np.float64], lat: NDArray[np.float64], resolution: int)
 
 def _boundaries(cells: Cells) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
     """Yield the outlines in chunks: longitudes and latitudes of all vertices, and how many each has."""
-    for start in range(0, len(cells), _CHUNK // 4):
-        rings = list(map(h3.cell_to_boundary, cells[start : start + _CHUNK // 4].tolist()))
+    for part in slices(len(cells), _CHUNK // 4):
+        current().reach(part.start / len(cells))
+        rings = list(map(h3.cell_to_boundary, cells[part].tolist()))
         sizes = np.fromiter(map(len, rings), dtype=np.int64, count=len(rings))
         flat = chain.from_iterable(chain.from_iterable(rings))
         lat_lon = np.fromiter(flat, dtype=np.float64, count=2 * int(sizes.sum()))

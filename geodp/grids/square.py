@@ -17,14 +17,15 @@ import shapely
 from numpy.typing import NDArray
 
 from geodp.bounds import EARTH_RADIUS_KM, Box
+from geodp.chunks import each, slices
 from geodp.exact import ceil_double, exact_positive
 from geodp.grids.base import Domain, Grid
 from geodp.grids.hierarchy import Hierarchy
 from geodp.grids.lattice import Floats, Ints, Lattice, decimal_places, square_hierarchy
+from geodp.progress import current
 
 __all__ = ["Square", "SquareDomain"]
 
-_CHUNK = 1 << 16
 _LARGEST = {False: 90, True: 10_000_000}
 _SMALLEST = {False: Fraction(1, 10**7), True: Fraction(1, 10)}
 _PLACES = {False: 12, True: 6}
@@ -202,8 +203,8 @@ class SquareDomain(Domain):
         cells = np.empty(len(lon), dtype=np.int64)
         row_starts = _inverse(self._row_order) * self._cols.size
         col_places = _inverse(self._col_order)
-        for start in range(0, len(lon), _CHUNK):
-            part = slice(start, start + _CHUNK)
+
+        def locate(part: slice) -> None:
             row = self._rows.place(lat[part])
             col = self._cols.place(_westward(lon[part], self.box))
             inside = (row >= 0) & (row < len(row_starts)) & (col >= 0) & (col < len(col_places))
@@ -212,6 +213,8 @@ class SquareDomain(Domain):
             else:
                 cells[part] = -1
                 cells[part][inside] = row_starts[row[inside]] + col_places[col[inside]]
+
+        each(locate, slices(len(lon)), current())
         rows = np.flatnonzero(cells >= 0)
         return rows, (cells if len(rows) == len(cells) else cells[rows])
 

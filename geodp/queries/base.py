@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from geodp.contribution import Pairs, kept_pairs
 from geodp.grids.hierarchy import Hierarchy
 from geodp.mechanisms.laws import Law
 from geodp.mechanisms.noise import add_saturating
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from geodp.policy import Policy
     from geodp.testing import Mode
 
-__all__ = ["Layout", "Measurement", "Quantity", "Query", "Rows"]
+__all__ = ["Layout", "Measurement", "Quantity", "Query", "Rows", "sampled_pairs"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -169,6 +170,21 @@ class Rows:
     key: Ints
     inside: NDArray[np.bool_]
     values: Ints
+
+
+def sampled_pairs(rows: Rows, layout: Layout, secret: bytes) -> Pairs:
+    """Return the distinct pairs of rows, at most ``cap`` of each subject."""
+    policy = layout.policy
+    return kept_pairs(
+        rows.subject,
+        rows.key,
+        rows.inside,
+        layout.n_keys,
+        policy.rows_per_cell,
+        policy.cap,
+        rows.subjects,
+        secret,
+    )
 
 
 class Query(ABC):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from geodp.contribution import distinct_pairs, within_cap
+from geodp.contribution import distinct_pairs
 from geodp.estimators import estimate, to_integers
-from geodp.queries.base import Ints, Layout, Quantity, Query, Rows
+from geodp.queries.base import Ints, Layout, Quantity, Query, Rows, sampled_pairs
 from geodp.queries.rescaling import NO_RESCALING, Rescaling
 from geodp.sensitivity import counts
 
@@ -61,11 +61,11 @@ class Count(Query):
     def tally(self, rows: Rows, layout: Layout, mechanism: str, secret: bytes) -> dict[str, Ints]:
         """Count distinct pairs, at most ``cap`` of each subject."""
         policy = layout.policy
-        pairs = distinct_pairs(rows.subject, rows.key, rows.inside, layout.n_keys, policy.rows_per_cell)
-        kept = pairs.take(within_cap(pairs, policy.cap, rows.subjects, secret))
+        kept = sampled_pairs(rows, layout, secret)
         weights = kept.rows if policy.rows_per_cell > 1 else None
         tallies = {"count": np.bincount(kept.key, weights, layout.n_keys).astype(np.int64)}
         if self.rescaling:
+            pairs = distinct_pairs(rows.subject, rows.key, rows.inside, layout.n_keys, policy.rows_per_cell)
             tallies["total"] = self.rescaling.tally(pairs, policy.rows_per_cell)
         return tallies
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from geodp.contribution import Pairs, choose_rows, distinct_pairs, within_cap
+from geodp.contribution import Pairs, choose_rows, distinct_pairs, may_count, within_cap
 from geodp.estimators import estimate
 from geodp.exact import exact, exact_positive, plain
 from geodp.lattice import add_up, clip_l1, clip_l2, exponent, to_steps, whole_steps
@@ -225,13 +225,22 @@ def chosen_pairs(rows: Rows, layout: Layout, secret: bytes) -> tuple[Pairs, Ints
 
     Counts and sums of one release use the same rows and the same cells.
     """
-    policy = layout.policy
+    rows, policy = _that_may_count(rows, layout, secret), layout.policy
     chosen = choose_rows(rows.subject, rows.key, rows.values, policy.rows_per_cell, rows.subjects, secret)
     pairs = _pairs_of(rows, chosen, layout)
     pair_of_row = np.repeat(np.arange(len(pairs.key)), pairs.rows)
     sums = np.column_stack([add_up(pair_of_row, column[chosen], len(pairs.key)) for column in rows.values.T])
     keep = within_cap(pairs, policy.cap, rows.subjects, secret)
     return pairs.take(keep), sums[keep]
+
+
+def _that_may_count(rows: Rows, layout: Layout, secret: bytes) -> Rows:
+    """Return the rows without most of those whose cells the cap drops: the work of choosing rows is saved there."""
+    subject, key, inside = rows.subject, rows.key, rows.inside
+    some = may_count(subject, key, inside, layout.n_keys, layout.policy.cap, rows.subjects, secret)
+    if len(some) == len(key):
+        return rows
+    return Rows(rows.subjects, subject[some], key[some], inside[some], rows.values[some])
 
 
 def _pairs_of(rows: Rows, chosen: Ints, layout: Layout) -> Pairs:

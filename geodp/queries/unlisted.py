@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from geodp.contribution import distinct_pairs, runs, within_cap
+from geodp.contribution import runs
 from geodp.estimators import to_integers
 from geodp.grids.ranked import RankedDomain
 from geodp.mechanisms.noise import add_saturating
-from geodp.queries.base import Floats, Ints, Layout, Quantity, Query, Rows
+from geodp.queries.base import Floats, Ints, Layout, Quantity, Query, Rows, sampled_pairs
 from geodp.queries.count import Count, interval
 from geodp.sensitivity import counts
 
@@ -60,13 +60,11 @@ class Unlisted(Query):
 
     def tally(self, rows: Rows, layout: Layout, mechanism: str, secret: bytes) -> dict[str, Ints]:
         """Count distinct pairs, at most ``cap`` of each subject: keys that somebody is in, ascending, and counts."""
-        policy = layout.policy
-        pairs = distinct_pairs(rows.subject, rows.key, rows.inside, layout.n_keys, policy.rows_per_cell)
-        kept = pairs.take(within_cap(pairs, policy.cap, rows.subjects, secret))
+        kept = sampled_pairs(rows, layout, secret)
         order = np.argsort(kept.key, kind="stable")
         key = kept.key[order]
         starts, lengths = runs(key)
-        if policy.rows_per_cell > 1 and len(starts):
+        if layout.policy.rows_per_cell > 1 and len(starts):
             lengths = np.add.reduceat(kept.rows[order], starts)
         return {"key": key[starts], "count": lengths.astype(np.int64)}
 

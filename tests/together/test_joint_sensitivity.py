@@ -148,10 +148,13 @@ def test_the_claim_is_attained():
 
 def test_a_planted_fault_is_seen(monkeypatch):
     """One view that keeps a cell too many is caught by the sum over all views."""
-    from geodp.queries import count
+    from geodp import contribution
 
-    honest = count.within_cap
-    monkeypatch.setattr(count, "within_cap", lambda pairs, cap, *rest: honest(pairs, cap + (cap == 1), *rest))
+    def too_many(pairs, lengths, cap, *rest):
+        return honest(pairs, lengths, cap + (cap == 1), *rest)
+
+    honest = contribution._within_cap
+    monkeypatch.setattr(contribution, "_within_cap", too_many)
     plan = geodp.plan_together(
         {"one": {"cap": 1}, "two": {"cap": 2}},
         1,
