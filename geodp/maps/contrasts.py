@@ -106,7 +106,7 @@ def compare_maps(
     parts = [_one_slot(shows.rows, slot) for shows in pictures]
     first, second = (
         shows.only(part.rows)
-        for shows, part in zip(_on_one_scale(*pictures, rule, level), parts, strict=True)
+        for shows, part in zip(_on_one_scale(pictures[0], pictures[1], rule, level), parts, strict=True)
     )
     third = _contrast(first, second, names, rule, level)
     plates = [Plate.of(first, cmap, beside=[second]), Plate.of(second, cmap, beside=[first])]

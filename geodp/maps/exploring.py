@@ -127,8 +127,7 @@ def _check_size(parts: Sequence[Slot]) -> None:
 
 def _projection(lonlat: NDArray[np.object_], tiles: Any) -> str:
     """Return what the page is drawn in: degrees where cells lie beyond the ends of web maps, which would hide them."""
-    _, south, _, north = shapely.total_bounds(lonlat)
-    if not max(-south, north) > _MERCATOR:
+    if not np.nanmax(np.abs(shapely.bounds(lonlat).reshape(-1, 4)[:, [1, 3]]), initial=0.0) > _MERCATOR:
         return "EPSG3857"
     if tiles is not None:
         raise ValueError(

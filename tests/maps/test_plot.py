@@ -16,6 +16,7 @@ from released_maps import GRIDS, KINDS, UNLISTED, fresh, moved, points, release,
 import geodp
 from geodp import testing
 from geodp.maps.drawing import paths
+from geodp.maps.pictures import picture
 from geodp.maps.scales import SEQUENTIAL, UNTOLD
 
 LISTED = [(kind, grid) for kind in KINDS for grid in GRIDS if (kind, grid) != ("levels", "box")]
@@ -72,6 +73,11 @@ def test_what_cannot_be_told_is_grey_and_nothing_else_is(kind, rule):
     frame = release(kind)
     told = geodp.readable(frame, rule=rule).to_numpy()
     assert told.any()
+    if kind == "mean":
+        # Means also have to be as certain as a class is wide: tests/maps/test_scales.py.
+        coloured = picture(frame, rule=rule).told
+        assert not (coloured & ~told).any()
+        told = coloured
     grey = np.array(faces(geodp.plot(frame, rule=rule, ax=own()))) == UNTOLD
     assert (grey == ~told).all()
 
