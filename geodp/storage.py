@@ -55,9 +55,11 @@ class Storage(Protocol):
 
 def open_storage(place: object, timeout: float) -> Storage:
     """Return the storage for a path or a ``postgresql://`` URL; nothing is opened yet."""
-    text = str(place) if isinstance(place, str | Path) else None
-    if not text:
+    if not isinstance(place, str | Path):
         raise TypeError(f"a ledger needs a path or a postgresql:// URL, got {type(place).__name__}.")
+    text = str(place)
+    if not text:
+        raise ValueError("a ledger needs a path or a postgresql:// URL, got an empty text.")
     scheme, separator, _ = text.partition("://")
     if separator and isinstance(place, str):
         if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):

@@ -95,7 +95,8 @@ def opened(path: str) -> Ledger:
         raise LedgerError(
             f"{path} is no ledger yet. Create it: geodp ledger create {path} --eps ... --delta ..."
         )
-    return Ledger(path)
+    with arguments():
+        return Ledger(path)
 
 
 def _tiers(given: tuple[str, ...]) -> dict[str, str] | None:
