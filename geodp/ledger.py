@@ -546,6 +546,15 @@ class Ledger:
         -------
         DataFrame
             Columns ``entry`` (Int64), ``label`` and ``problem`` (string); no rows: all is well.
+
+        Raises
+        ------
+        TypeError
+            Something else than a frame was given.
+        NotARelease
+            The frame names no label, or is no longer what its record describes.
+        LedgerError
+            The ledger cannot be read, or holds no release of that label.
         """
         from geodp.reconcile import label_of, verify_frame, verify_ledger
 
