@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN = $(VENV)/bin/python
 WORKERS ?= 2
 
-.PHONY: test oldest demo notebooks docs audit accuracy mutants check format assets bench clean
+.PHONY: test oldest demo notebooks docs audit accuracy mutants fuzz check format assets bench clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "geodp needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -14,7 +14,7 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 test: $(VENV)/.ready
-	$(RUN) -m pytest -n $(WORKERS) -q -m "not audit and not accuracy and not mutants"
+	$(RUN) -m pytest -n $(WORKERS) -q -m "not audit and not accuracy and not mutants and not fuzz"
 
 # pyproj makes numpy 2.0 to 2.3 say this of single points.
 OLD_WARNINGS = -W "ignore:Conversion of an array with ndim:DeprecationWarning"
@@ -26,7 +26,7 @@ $(VENV)-oldest/.ready: pyproject.toml .ci/oldest.txt
 	touch $@
 
 oldest: $(VENV)-oldest/.ready
-	$(VENV)-oldest/bin/python -m pytest -n $(WORKERS) -q -m "not audit and not accuracy and not mutants" $(OLD_WARNINGS) tests
+	$(VENV)-oldest/bin/python -m pytest -n $(WORKERS) -q -m "not audit and not accuracy and not mutants and not fuzz" $(OLD_WARNINGS) tests
 
 demo: $(VENV)/.ready
 	$(RUN) notebooks/demo.py
@@ -49,6 +49,10 @@ accuracy: $(VENV)/.ready
 # Plants one deliberate bug at a time, and wants the tests named for it to fail: tests/mutants/KILLED.md.
 mutants: $(VENV)/.ready
 	$(RUN) -m pytest -n $(WORKERS) -q -m mutants tests/mutants
+
+# Many more hostile inputs than `make test` draws; takes a while, and is not part of CI.
+fuzz: $(VENV)/.ready
+	$(RUN) -m pytest -n $(WORKERS) -q -m fuzz tests/fuzzing
 
 check: $(VENV)/.ready
 	$(RUN) -m ruff check .

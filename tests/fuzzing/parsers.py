@@ -46,29 +46,30 @@ def _text(data):
     return data.decode("utf-8", "surrogateescape")
 
 
-def _refuses(call, *given):
+def _accepts(call, *given):
+    """Return whether the call was accepted; a refusal has words, and is no UnicodeError."""
     try:
         call(*given)
-    except REFUSED as error:
-        assert not isinstance(error, UnicodeError), repr(error)
-        assert str(error)
-        return False
-    except click.ClickException as error:
-        assert error.format_message()
-        return False
-    return True
+    except (*REFUSED, click.ClickException) as error:
+        refusal = error
+    else:
+        return True
+    words = refusal.format_message() if isinstance(refusal, click.ClickException) else str(refusal)
+    assert words, repr(refusal)
+    assert not isinstance(refusal, UnicodeError), repr(refusal)
+    return False
 
 
 def numbers(data):
     """A number as it is typed: ``exact``."""
-    return _refuses(exact, _text(data), "eps")
+    return _accepts(exact, _text(data), "eps")
 
 
 def bounds(data):
     """A box as it is typed, in a call and on the command line."""
     text = _text(data)
-    _refuses(lambda: Box.parse(tuple(text.split(","))))
-    return _refuses(lambda: Box.parse(options.bounds(text)).centre_words())
+    _accepts(lambda: Box.parse(tuple(text.split(","))))
+    return _accepts(lambda: Box.parse(options.bounds(text)).centre_words())
 
 
 def grids(data):
@@ -81,7 +82,7 @@ def grids(data):
             found.domain(BOX)
         found.fitting(BOX, 100)
 
-    return _refuses(look)
+    return _accepts(look)
 
 
 def levels(data):
@@ -91,15 +92,14 @@ def levels(data):
         column, listed = options.levels(_text(data))
         slots({column: listed}).to_dict()
 
-    return _refuses(look)
+    return _accepts(look)
 
 
 def words(data):
     """Every other option that has a parser of its own."""
     text = _text(data)
-    return any(
-        [_refuses(parse, text) for parse in (options.cap, options.rescale, options.pair, options.number)]
-    )
+    taken = [_accepts(parse, text) for parse in (options.cap, options.rescale, options.pair, options.number)]
+    return any(taken)
 
 
 @cache
@@ -264,10 +264,8 @@ def _sound_terms():
 
 def blobs(data):
     """Stored columns: bytes as they are, and bytes that decompress."""
-    try:
+    with contextlib.suppress(ValueError):
         unpack(data)
-    except ValueError:
-        pass
     head, found, body = data.partition(b"\n")
     whole = struct.pack("<Q", len(head)) + head + body if found else data
     try:
@@ -287,8 +285,8 @@ def records(data):
     heat = _heat().copy()
     heat.attrs["geodp"] = facts
     for call in (geodp.record, geodp.explain, geodp.signal, lambda frame: geodp.total(frame, (0, 0, 1, 1))):
-        _refuses(call, heat)
-    return isinstance(facts, dict) and _refuses(geodp.explain, facts)
+        _accepts(call, heat)
+    return isinstance(facts, dict) and _accepts(geodp.explain, facts)
 
 
 @cache
