@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from scipy import stats
@@ -278,6 +278,7 @@ def test_bad_sizes(size):
 
 
 @given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**62), 2**62)), min_size=1))
+@example([(2**63 - 1, 1), (2**63 - 5, 2**62), (-(2**63), -1), (-(2**63), 0), (5 - 2**63, -(2**62)), (7, -9)])
 def test_velox_13785_sums_stop_instead_of_wrapping(pairs):
     values, drawn = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
     top = 2**63 - 1
