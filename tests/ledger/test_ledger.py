@@ -115,7 +115,7 @@ def test_places_that_are_no_ledger(place):
 
 @pytest.mark.parametrize("place", [None, 3, b"x", ""])
 def test_a_place_is_a_path_or_a_url(place):
-    with pytest.raises(TypeError, match="path or a postgresql"):
+    with pytest.raises((TypeError, ValueError), match="path or a postgresql"):
         Ledger(place, eps=1)
 
 

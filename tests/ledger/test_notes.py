@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from fractions import Fraction
 
 import numpy as np
@@ -37,10 +38,9 @@ def ledger(path):
 
 
 def altered(path, statement):
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute(statement)
-    connection.close()
 
 
 def test_a_note_costs_nothing_in_either_book(ledger):
