@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import run
+from running import check_soak, run, soaked
 
 from geodp.accounting import Charge
 from geodp.errors import BudgetExceeded, IncompleteRelease, LedgerError
@@ -189,3 +189,8 @@ def test_a_password_is_neither_shown_nor_pickled(url):
     with pytest.raises(TypeError, match="holds a password"):
         pickle.dumps(ledger)
     assert pickle.loads(pickle.dumps(Ledger(url))).spent() == ledger.spent()
+
+
+@pytest.mark.audit
+def test_releases_with_kills_on_a_server(url):
+    check_soak(soaked("--releases", 100, "--workers", 6, "--every", 0.2, "--place", url), 3)

@@ -1,42 +1,13 @@
 """A slice of the soak: some hundred releases from eight processes, with kills. ``soak.py`` runs as many as asked."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from running import SOAK, check_soak, soaked
 
-import geodp
-
-ROOT = Path(geodp.__file__).parent.parent
-SOAK = Path(__file__).with_name("soak.py")
+pytestmark = pytest.mark.audit
 
 
-def soaked(*arguments, script=SOAK):
-    done = subprocess.run(
-        [sys.executable, str(script), "--json", *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.stdout, done.stderr
-    return json.loads(done.stdout)
-
-
-def check(facts, least_kills):
-    assert facts["wrong"] == []
-    assert facts["kills"] >= least_kills
-    assert facts["released"] + facts["reserved"] + facts["abandoned"] == facts["debits"] <= facts["labels"]
-    assert facts["refused"] == facts["reserved"] + facts["abandoned"]  # paid twice, so as many did not fit
-
-
-@pytest.mark.audit
 def test_two_hundred_releases_with_kills(path):
-    check(soaked("--releases", 200, "--workers", 8, "--every", 0.2, "--place", path), 5)
+    check_soak(soaked("--releases", 200, "--workers", 8, "--every", 0.2, "--place", path), 5)
 
 
 @pytest.mark.parametrize(
