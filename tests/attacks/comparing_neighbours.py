@@ -3,12 +3,15 @@
 import json
 import re
 import warnings
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 from attacked_plans import reach
 
-from geodp import release, testing
+from geodp import chunks, contribution, prf, release, testing
+from geodp.grids import ranked, zones
 
 RELATIONS = ("add_remove_one", "replace_one")
 MECHANISMS = ("laplace", "gaussian")
@@ -59,6 +62,16 @@ def in_partitions(rows, cuts):
     ends = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     parts = [rows.iloc[a:b] for a, b in pairwise(ends)]
     return dd.from_map(lambda i: parts[i], range(len(parts)), meta=rows.iloc[:0])
+
+
+@contextmanager
+def in_chunks_of(size):
+    """Work through rows, pairs and keys in tiny pieces, so that pieces begin and end everywhere."""
+    with ExitStack() as patches:
+        for module in (contribution, prf, ranked, zones):
+            patches.enter_context(patch.object(module, "_CHUNK", size))
+        patches.enter_context(patch.object(chunks.slices, "__defaults__", (size,)))
+        yield
 
 
 _NUMBER = re.compile(r"(?<=: )-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?(?=[,}])")

@@ -19,6 +19,7 @@ from comparing_neighbours import (
     assert_only_numbers_differ,
     assert_within,
     entries,
+    in_chunks_of,
     in_partitions,
     moves,
     secret,
@@ -105,6 +106,20 @@ def _in_one_thread():
 def test_partitions_count_what_memory_counts(name, data):
     where = data.draw(st.sampled_from([where for where in GRIDS if goes_together(name, where)]))
     attack(name, where, data, "dask")
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@settings(max_examples=8)
+@given(data=st.data())
+def test_however_rows_are_cut_into_chunks_the_same_is_counted(name, data):
+    where = data.draw(st.sampled_from([where for where in GRIDS if goes_together(name, where)]))
+    schema = data.draw(schemas(where))
+    people, me, _ = data.draw(neighbours(schema))
+    mode, rows = secret(data.draw(st.integers(0, 3))), frame([*people, me], schema)
+    plan = planned(name, where, schema.value_name, **asked_of(name, schema, data))
+    whole = entries(plan, rows, mode)
+    with in_chunks_of(data.draw(st.integers(1, 4))):
+        assert entries(plan, rows, mode) == whole
 
 
 # Rows that are their own subjects --------------------------------------------------------------------------

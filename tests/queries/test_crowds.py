@@ -1,6 +1,6 @@
 """One subject with more rows, cells and slots than count: the bound of the plan holds all the same.
 
-The neighbours of ``test_neighbours.py`` are drawn; this one is built so that every limit binds.
+The neighbours of ``tests/attacks`` are drawn; this one is built so that every limit binds.
 """
 
 import geopandas as gpd
