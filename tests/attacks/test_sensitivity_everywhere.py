@@ -85,7 +85,7 @@ def test_tallies_of_neighbours_differ_within_every_claim(name, where, data):
 
 @pytest.mark.audit
 @pytest.mark.parametrize(("name", "where"), ASKED)
-@settings(max_examples=25)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_tallies_of_neighbours_differ_within_every_claim_at_length(name, where, data):
     attack(name, where, data, "memory")
