@@ -152,7 +152,7 @@ class SQLite:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise LedgerError(f"{self.name} {self._reason(error)}. {outcome}") from error
+            raise LedgerError(f"{self.name or self.path} {self._reason(error)}. {outcome}") from error
 
     def _reason(self, error: sqlite3.Error | UnicodeDecodeError) -> str:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -165,10 +165,16 @@ class SQLite:
             sqlite3.SQLITE_PERM: "may not be read or written by this user",
             sqlite3.SQLITE_FULL: "cannot grow: the disk is full",
             sqlite3.SQLITE_IOERR: f"cannot be read or written ({error}): is the disk full or failing?",
-            sqlite3.SQLITE_CANTOPEN: f"or its journal cannot be opened in {self.path.parent}",
+            sqlite3.SQLITE_CANTOPEN: self._unopened(),
             sqlite3.SQLITE_NOTADB: "is not a ledger",
             sqlite3.SQLITE_CORRUPT: "is damaged; go back to a backup and enter what was spent since",
         }.get(code, f"failed ({error})")
+
+
+    def _unopened(self) -> str:
+        if self.path.is_dir():
+            return "is a folder, not a ledger"
+        return f"or its journal cannot be opened in {self.path.parent}"
 
 
 class _SQLiteConnection:

@@ -23,6 +23,7 @@ from geodp.errors import LedgerError
 from geodp.exact import UNREADABLE, tidy, written
 from geodp.storage import Connection, Storage
 from geodp.terms import FORMAT, Terms
+from geodp.wording import brief
 
 __all__ = [
     "METRIC",
@@ -98,6 +99,11 @@ def read_terms(storage: Storage, connection: Connection) -> Terms | None:
             raise LedgerError(
                 f"{storage.name} was written by a newer geodp (format {version}; this one reads {FORMAT}). "
                 "Update geodp. Nothing was released or spent."
+            )
+        if version != str(FORMAT):
+            raise LedgerError(
+                f"{storage.name} has the format {brief(version)}, which this geodp does not know; it reads {FORMAT}. "
+                "Nothing was released or spent."
             )
         return Terms.from_rows(rows)
 

@@ -19,6 +19,8 @@ __all__ = [
     "input_",
 ]
 
+_SPENT = "Whether something was spent: geodp ledger show PATH."
+
 DONE, FAILED, BAD_ARGUMENTS, BUDGET, BAD_INPUT = 0, 1, 2, 3, 4
 
 
@@ -67,10 +69,9 @@ def failure(error: BaseException) -> Failure:
     if isinstance(error, GeoDPError):
         return Failure(str(error), _code(error))
     if isinstance(error, MemoryError):
-        return Failure("there is not enough memory.", FAILED)
+        return Failure(f"there is not enough memory. {_SPENT}", FAILED)
     return Failure(
-        f"an unexpected {type(error).__name__}; its text is not shown, since it may quote rows. Whether "
-        "something was spent: geodp ledger show PATH.",
+        f"an unexpected {type(error).__name__}; its text is not shown, since it may quote rows. {_SPENT}",
         FAILED,
     )
 

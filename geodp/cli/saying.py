@@ -5,7 +5,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,7 +44,8 @@ def listening(voice: Voice) -> Iterator[None]:
         voice.warnings.append({"category": category.__name__, "message": str(message)})
         say(f"warning: {message}")
 
-    with warnings.catch_warnings(), showing(sys.stderr.isatty() and not voice.quiet):
+    bars = sys.stderr is not None and sys.stderr.isatty() and not voice.quiet
+    with warnings.catch_warnings(), showing(bars):
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", GeoDPWarning)
         warnings.showwarning = heard
@@ -52,8 +53,10 @@ def listening(voice: Voice) -> Iterator[None]:
 
 
 def say(words: str) -> None:
-    """Print one line on stderr."""
-    print(f"geodp: {' '.join(words.split())}", file=sys.stderr, flush=True)
+    """Print one line on stderr; nobody reading it any more is no reason to lose a release that was paid for."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"geodp: {' '.join(words.split())}", file=sys.stderr, flush=True)
 
 
 def as_json(facts: Any) -> str:
