@@ -170,7 +170,6 @@ class SQLite:
             sqlite3.SQLITE_CORRUPT: "is damaged; go back to a backup and enter what was spent since",
         }.get(code, f"failed ({error})")
 
-
     def _unopened(self) -> str:
         if self.path.is_dir():
             return "is a folder, not a ledger"
