@@ -195,9 +195,10 @@ def _release(
         retry=retry,
         reason=reason,
     )
-    columns = dict(settled.columns)
-    cap = int(columns.pop(_COLUMN)[0])
-    return _finished(plan, cap, columns, mode, settled.entry)
+    with settled.intact():
+        columns = dict(settled.columns)
+        cap = int(columns.pop(_COLUMN)[0])
+        return _finished(plan, cap, columns, mode, settled.entry)
 
 
 def _drawn(plan: AutoPlan, lengths: Ints, tally: Callable[[int], Exact], mode: testing.Mode) -> Columns:

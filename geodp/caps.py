@@ -180,7 +180,8 @@ def _release(
         retry=retry,
         reason=reason,
     )
-    return _result(chosen, int(settled.columns["cap"][0]), mode, settled.entry)
+    with settled.intact():
+        return _result(chosen, int(settled.columns["cap"][0]), mode, settled.entry)
 
 
 def _lengths(chosen: Selection, gdf: gpd.GeoDataFrame, mode: testing.Mode) -> NDArray[np.int64]:

@@ -177,7 +177,7 @@ def perturb(
         retry=retry,
         reason=reason,
     )
-    with quiet():
+    with quiet(), settled.intact():
         kept = {name: gdf[name].array.copy() for name in asked.keep}
         return _frame(asked, settled.columns, mode, settled.entry, kept)
 

@@ -5,13 +5,15 @@ debit; draw; store; hand out. It stands here once, for maps, caps, joint release
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
 from geodp.errors import ReplayWarning, warn
+from geodp.wording import brief
 
 if TYPE_CHECKING:
     from geodp.accounting import Charge
@@ -76,6 +78,18 @@ class Settled:
     columns: Columns
     entry: dict[str, Any] | None
     stored: "Stored | None" = None
+
+    @contextmanager
+    def intact(self) -> Iterator[None]:
+        """Say of stored numbers that do not fit what is asked that the ledger is damaged; fresh ones always fit."""
+        if self.stored is None:
+            yield
+            return
+        from geodp.tables import intact
+
+        label = brief(self.stored.entry.get("label"))
+        with intact(str(self.stored.entry.get("name")), f"the release stored as {label} does not fit its plan"):
+            yield
 
 
 class Books(ABC, Generic[Asked]):

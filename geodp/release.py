@@ -62,11 +62,12 @@ def release(
     settled = Payments(plan, ledger, label, mode).settle(
         lambda: tally(plan, gdf, mode), lambda exact: drawn(plan, exact, mode), retry=retry, reason=reason
     )
-    if settled.stored is not None:
-        record = records.replayed_record(settled.stored)
-    else:
-        record = records.release_record(plan, mode.noise, settled.entry)
-    return finish(plan, settled.columns, record)
+    with settled.intact():
+        if settled.stored is not None:
+            record = records.replayed_record(settled.stored)
+        else:
+            record = records.release_record(plan, mode.noise, settled.entry)
+        return finish(plan, settled.columns, record)
 
 
 def check_frame(plan: "Plan", gdf: object) -> None:

@@ -149,7 +149,8 @@ class JointPlan:
             retry=retry,
             reason=reason,
         )
-        return self._frames(settled.columns, mode, settled.entry)
+        with settled.intact():
+            return self._frames(settled.columns, mode, settled.entry)
 
     def _drawn(self, tallies: list[dict[str, NDArray[Any]]], mode: testing.Mode) -> Columns:
         """Draw view by view, each with noise of its own; columns go under ``view/column``."""
