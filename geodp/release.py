@@ -62,12 +62,12 @@ def release(
     settled = Payments(plan, ledger, label, mode).settle(
         lambda: tally(plan, gdf, mode), lambda exact: drawn(plan, exact, mode), retry=retry, reason=reason
     )
+    if settled.stored is None:
+        return finish(plan, settled.columns, records.release_record(plan, mode.noise, settled.entry))
     with settled.intact():
-        if settled.stored is not None:
-            record = records.replayed_record(settled.stored)
-        else:
-            record = records.release_record(plan, mode.noise, settled.entry)
-        return finish(plan, settled.columns, record)
+        frame = finish(plan, settled.columns, records.replayed_record(settled.stored))
+        records.record(frame)  # raises where columns are missing, or of other kinds
+        return frame
 
 
 def check_frame(plan: "Plan", gdf: object) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import geopandas as gpd
 from numpy.typing import NDArray
 
-from geodp import testing
+from geodp import records, testing
 from geodp._version import __version__
 from geodp.accounting import Budget, Charge
 from geodp.exact import plain
@@ -150,7 +150,10 @@ class JointPlan:
             reason=reason,
         )
         with settled.intact():
-            return self._frames(settled.columns, mode, settled.entry)
+            frames = self._frames(settled.columns, mode, settled.entry)
+            for frame in frames.values() if settled.stored is not None else ():
+                records.record(frame)  # raises where columns are missing, or of other kinds
+            return frames
 
     def _drawn(self, tallies: list[dict[str, NDArray[Any]]], mode: testing.Mode) -> Columns:
         """Draw view by view, each with noise of its own; columns go under ``view/column``."""
