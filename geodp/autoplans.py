@@ -31,10 +31,11 @@ from geodp.pages import plan_rows, rows_html, rows_text
 from geodp.paying import Columns, Payments
 from geodp.plans import Plan, Ways, asked_budget, check_noise, decided_plan, warn_of
 from geodp.policy import Policy
+from geodp.progress import showing
 from geodp.quantiles import CANDIDATES, QUANTILE, Selection, keys_per_subject, lengths_of, selection
 from geodp.queries import Measurement, Query
 from geodp.records import plan_record, sealed
-from geodp.release import check_frame, discreetly, drawn, finish, place, quiet
+from geodp.release import check_frame, discreetly, drawn, finish, placed, quiet
 from geodp.slots import slots
 from geodp.sources import Counter, KeysPerSubject, Partitioned, Tally, source
 from geodp.wording import people
@@ -97,9 +98,11 @@ class AutoPlan(Plan):
         label: str | None = None,
         retry: bool = False,
         reason: str | None = None,
+        progress: bool = True,
     ) -> gpd.GeoDataFrame:
         """Choose the cap and release what the plan describes; see :meth:`geodp.Plan.release`."""
-        return _release(self, gdf, ledger, label, retry, reason)
+        with showing(progress):
+            return _release(self, gdf, ledger, label, retry, reason)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain JSON; sizes of noise are those of the largest candidate.
@@ -223,7 +226,7 @@ def _counted(
         found, *totals = points.totals(plan.options[-1], counters, mode.secret)
         return lengths_of(found["subjects"]), dict(zip(first.candidates, totals, strict=True)).__getitem__
     with quiet():
-        rows = discreetly("placing the rows", mode, lambda: place(plan.options[-1], gdf))
+        rows = discreetly("placing the rows", mode, lambda: placed(plan.options[-1], gdf))
         lengths = discreetly("placing the rows", mode, lambda: keys_per_subject(rows, plan.layout))
 
     def tally(cap: int) -> Exact:

@@ -6,7 +6,6 @@ import geopandas as gpd
 
 from geodp.plans import Plan, Ways, make_plan
 from geodp.policy import EachRow, Policy
-from geodp.progress import showing
 from geodp.queries import Centroid, Count, Mean, Query, Sum
 
 if TYPE_CHECKING:
@@ -204,8 +203,7 @@ def heatmap(
         threshold=threshold,
         phantoms=phantoms,
     )
-    with showing(progress):
-        return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+    return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason, progress=progress)
 
 
 def sum(
@@ -320,8 +318,7 @@ def sum(
         mechanism=mechanism,
         criterion=criterion,
     )
-    with showing(progress):
-        return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+    return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason, progress=progress)
 
 
 def mean(
@@ -429,8 +426,7 @@ def mean(
         mechanism=mechanism,
         criterion=criterion,
     )
-    with showing(progress):
-        return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+    return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason, progress=progress)
 
 
 def centroid(
@@ -528,8 +524,7 @@ def centroid(
         mechanism=mechanism,
         criterion=criterion,
     )
-    with showing(progress):
-        return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+    return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason, progress=progress)
 
 
 def plan(

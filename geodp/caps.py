@@ -12,9 +12,10 @@ from geodp import testing
 from geodp.paying import Payments
 from geodp.plans import warn_of
 from geodp.policy import Policy
+from geodp.progress import showing
 from geodp.quantiles import CANDIDATES, Selection, keys_per_subject, lengths_of, selection
 from geodp.records import sealed
-from geodp.release import check_frame, discreetly, place, quiet
+from geodp.release import check_frame, discreetly, placed, quiet
 from geodp.sources import KeysPerSubject, Partitioned, source
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ def choose_cap(
     label: str | None = None,
     retry: bool = False,
     reason: str | None = None,
+    # bars
+    progress: bool = True,
 ) -> ChosenCap:
     """Choose a cap among public candidates, with differential privacy.
 
@@ -116,7 +119,7 @@ def choose_cap(
         Who is protected, as in :func:`geodp.heatmap`.
     bounds, outside, grid, by
         Where, as in :func:`geodp.heatmap`: those of the map that the cap is for.
-    ledger, label, retry, reason
+    ledger, label, retry, reason, progress
         The books, as in :func:`geodp.heatmap`. The same label again returns the stored cap.
 
     Returns
@@ -161,7 +164,8 @@ def choose_cap(
     )
     chosen = selection(policy, eps, candidates, quantile, by)
     warn_of(policy, chosen.plan)
-    return _release(chosen, gdf, ledger, label, retry, reason)
+    with showing(progress):
+        return _release(chosen, gdf, ledger, label, retry, reason)
 
 
 def _release(
@@ -191,7 +195,7 @@ def _lengths(chosen: Selection, gdf: gpd.GeoDataFrame, mode: testing.Mode) -> ND
         (found,) = points.totals(plan, [KeysPerSubject(plan, chosen.candidates[-1])], mode.secret)
         return lengths_of(found["subjects"])
     with quiet():
-        return discreetly("placing the rows", mode, lambda: keys_per_subject(place(plan, gdf), plan.layout))
+        return discreetly("placing the rows", mode, lambda: keys_per_subject(placed(plan, gdf), plan.layout))
 
 
 def _result(chosen: Selection, cap: int, mode: testing.Mode, entry: dict[str, Any] | None) -> ChosenCap:

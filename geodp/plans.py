@@ -23,6 +23,7 @@ from geodp.mechanisms.calibration import rho_of, scale_for, sigma_for, sigma_for
 from geodp.mechanisms.choice import MechanismChoice, decide
 from geodp.mechanisms.laws import DiscreteLaplace, Law, RoundedGaussian
 from geodp.policy import Policy, one_of
+from geodp.progress import showing
 from geodp.queries import Count, Layout, Measurement, Quantity, Query
 from geodp.slots import Slots, slots
 from geodp.strategies import (
@@ -271,6 +272,7 @@ class Plan:
         label: str | None = None,
         retry: bool = False,
         reason: str | None = None,
+        progress: bool = True,
     ) -> "gpd.GeoDataFrame":
         """Release what the plan describes: the only place where points meet it.
 
@@ -287,6 +289,8 @@ class Plan:
             Pay again for a label whose release was never stored.
         reason : str, optional
             A reviewer's reason, kept on the ledger's record.
+        progress : bool, default True
+            Bars for stages that take more than a few seconds: percentages only.
 
         Returns
         -------
@@ -302,7 +306,8 @@ class Plan:
         """
         from geodp.release import release
 
-        return release(self, gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+        with showing(progress):
+            return release(self, gdf, ledger=ledger, label=label, retry=retry, reason=reason)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain JSON: all that decides a release, and nothing measured.

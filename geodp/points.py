@@ -4,6 +4,7 @@ What cannot be placed (null, empty, not a Point, NaN or infinite, a latitude bey
 reprojection) is marked, never reported: whether a row is usable is a fact about somebody.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 from geodp.bounds import wrap
 from geodp.chunks import each, slices
 
-__all__ = ["check_points", "lonlat"]
+__all__ = ["check_points", "lonlat", "reader"]
 
 Floats = NDArray[np.float64]
+Placed = tuple[Floats, Floats, NDArray[np.bool_]]
 
 
 def check_points(gdf: object) -> gpd.GeoDataFrame:
@@ -74,7 +76,7 @@ def _to_lonlat(crs: Any) -> Any:
     return Transformer.from_crs(crs, 4326, always_xy=True)
 
 
-def lonlat(gdf: gpd.GeoDataFrame) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def lonlat(gdf: gpd.GeoDataFrame) -> Placed:
     """Return wrapped longitudes, latitudes and which rows are usable points.
 
     Parameters
@@ -88,15 +90,17 @@ def lonlat(gdf: gpd.GeoDataFrame) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         Degrees in EPSG:4326, longitudes in [-180, 180). Where ``usable`` is False the values mean nothing.
     usable : bool array, shape (n,)
     """
+    read = reader(gdf)
+    columns = zip(*each(read, slices(len(gdf)) or [slice(0, 0)]), strict=True)
+    lon, lat, usable = map(np.concatenate, columns)
+    return lon, lat, usable
+
+
+def reader(gdf: gpd.GeoDataFrame) -> Callable[[slice], Placed]:
+    """Return what reads some rows as :func:`lonlat` reads all of them."""
     geometry = np.asarray(gdf.geometry.array)
     crs = None if is_lonlat(gdf.crs) else gdf.crs
-    lon, lat, usable = np.empty(len(geometry)), np.empty(len(geometry)), np.empty(len(geometry), bool)
-
-    def read(part: slice) -> None:
-        lon[part], lat[part], usable[part] = _lonlat(geometry[part], crs)
-
-    each(read, slices(len(geometry)))
-    return lon, lat, usable
+    return lambda part: _lonlat(geometry[part], crs)
 
 
 def is_lonlat(crs: Any) -> bool:
@@ -104,7 +108,7 @@ def is_lonlat(crs: Any) -> bool:
     return bool(crs.equals(4326, ignore_axis_order=True))
 
 
-def _lonlat(geometry: NDArray[np.object_], crs: Any) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def _lonlat(geometry: NDArray[np.object_], crs: Any) -> Placed:
     x, y = _coordinates(geometry)
     if crs is not None:
         x, y = _project(x, y, crs)

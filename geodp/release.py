@@ -5,7 +5,7 @@ failure or an interrupt spends nothing; after it the budget stays spent. Nothing
 message holds a value, because whatever rows could trigger would be a fact about somebody.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,8 +19,8 @@ from geodp.bounds import WORLD, clamp
 from geodp.chunks import beside, each, slices
 from geodp.errors import GeoDPError
 from geodp.paying import Columns, Payments
-from geodp.points import check_points, lonlat
-from geodp.progress import stage
+from geodp.points import check_points, reader
+from geodp.progress import current, stage
 from geodp.queries import Rows
 from geodp.silence import quiet
 from geodp.sources import Partitioned, Tally, schema, source
@@ -38,12 +38,14 @@ __all__ = [
     "drawn",
     "finish",
     "place",
+    "placed",
     "quiet",
     "release",
     "tally",
 ]
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 
@@ -96,12 +98,16 @@ def tally(plan: "Plan", gdf: gpd.GeoDataFrame, mode: testing.Mode) -> dict[str, 
         return exact
 
     def work() -> dict[str, Ints]:
-        with stage("placing points"):
-            rows = place(plan, gdf)
-        return plan.query.tally(rows, plan.layout, plan.mechanism, mode.secret)
+        return plan.query.tally(placed(plan, gdf), plan.layout, plan.mechanism, mode.secret)
 
     with quiet():
         return discreetly("tallying the rows", mode, work)
+
+
+def placed(plan: "Plan", gdf: gpd.GeoDataFrame) -> Rows:
+    """Do as :func:`place` does, under a bar."""
+    with stage("placing points"):
+        return place(plan, gdf)
 
 
 def place(plan: "Plan", gdf: gpd.GeoDataFrame) -> Rows:
@@ -134,16 +140,49 @@ class _Located:
         rows = None if self.rows is None else self.rows[some]
         return _Located(rows, self.key[some], self.inside[some], self.values[some])
 
+    @classmethod
+    def joined(cls, found: "Sequence[_Located]", parts: Sequence[slice]) -> "_Located":
+        rows = None
+        if any(some.rows is not None for some in found):
+            every = (np.arange(part.start, part.stop) for part in parts)
+            rows = np.concatenate(
+                [
+                    all_ if some.rows is None else all_[some.rows]
+                    for some, all_ in zip(found, every, strict=True)
+                ]
+            )
+        columns = zip(*((some.key, some.inside, some.values) for some in found), strict=True)
+        return cls(rows, *(np.concatenate(column) for column in columns))
+
 
 def _located(plan: "Plan", gdf: gpd.GeoDataFrame) -> _Located:
-    lon, lat, usable = lonlat(gdf)
+    """Place the rows in parts, each of which stays in the processor's cache from coordinates to key."""
+    read, domain = reader(gdf), plan.layout.domain
     slot = plan.slots.codes(gdf) if plan.slots.names else None
     values = _values(plan, gdf)
+
+    def locate(part: slice) -> _Located:
+        mine = None if slot is None else slot[part], None if values is None else values[part]
+        return _located_part(plan, *read(part), *mine)
+
+    n = len(gdf)
+    parts = slices(n) if domain.splits and n else [slice(0, n)]
+    return _Located.joined(each(locate, parts, current()), parts)
+
+
+def _located_part(
+    plan: "Plan",
+    lon: Floats,
+    lat: Floats,
+    usable: NDArray[np.bool_],
+    slot: Ints | None,
+    values: Floats | None,
+) -> _Located:
     if slot is not None:
         usable &= slot >= 0
     if values is not None:
         usable &= np.isfinite(values)
-    inside = _clamp(plan, lon, lat, usable)
+    lon, lat, inside, usable = _clamped(plan, lon, lat, usable)
     keep = None if usable.all() else np.flatnonzero(usable)
     domain = plan.layout.domain
     found, cell = domain.locate(_at(lon, keep), _at(lat, keep))
@@ -215,21 +254,17 @@ def _values(plan: "Plan", gdf: gpd.GeoDataFrame) -> NDArray[np.float64] | None:
     return values
 
 
-def _clamp(
-    plan: "Plan", lon: NDArray[np.float64], lat: NDArray[np.float64], usable: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Move points outside the box to its border, or leave them out; return which were inside."""
-    inside, box = np.ones(len(lon), bool), plan.policy.bounds
+def _clamped(
+    plan: "Plan", lon: Floats, lat: Floats, usable: NDArray[np.bool_]
+) -> tuple[Floats, Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Move points outside the box to its border, or leave them out."""
+    box = plan.policy.bounds
     if box is None or box == WORLD:
-        return inside
-
-    def move(part: slice) -> None:
-        lon[part], lat[part], inside[part] = clamp(lon[part], lat[part], box)
-
-    each(move, slices(len(lon)))
+        return lon, lat, np.ones(len(lon), bool), usable
+    lon, lat, inside = clamp(lon, lat, box)
     if plan.policy.outside == "drop":
-        usable &= inside
-    return inside
+        usable = usable & inside
+    return lon, lat, inside, usable
 
 
 def discreetly(

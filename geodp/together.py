@@ -32,6 +32,7 @@ from geodp.pages import rows_html, rows_text
 from geodp.paying import Columns, Payments
 from geodp.plans import Plan, Ways, asked_budget, check_noise, warn_of
 from geodp.policy import NOT_GIVEN, EachRow, NotGiven, Policy
+from geodp.progress import showing
 from geodp.queries import Measurement
 from geodp.records import guarantee, plan_record, sealed
 from geodp.release import check_frame, drawn, finish, tally
@@ -138,8 +139,20 @@ class JointPlan:
         label: str | None = None,
         retry: bool = False,
         reason: str | None = None,
+        progress: bool = True,
     ) -> dict[str, gpd.GeoDataFrame]:
         """Release all views at once, with one debit; see :func:`geodp.release_together`."""
+        with showing(progress):
+            return self._release(gdf, ledger, label, retry, reason)
+
+    def _release(
+        self,
+        gdf: gpd.GeoDataFrame,
+        ledger: "Ledger | None",
+        label: str | None,
+        retry: bool,
+        reason: str | None,
+    ) -> dict[str, gpd.GeoDataFrame]:
         mode = testing.current()
         for part in self.parts:
             check_frame(part, gdf)
@@ -233,6 +246,8 @@ def release_together(
     label: str | None = None,
     retry: bool = False,
     reason: str | None = None,
+    # bars
+    progress: bool = True,
 ) -> dict[str, gpd.GeoDataFrame]:
     """Release several views of one population under one budget, with differential privacy.
 
@@ -259,7 +274,7 @@ def release_together(
     mechanism, criterion
         As in :func:`geodp.heatmap`. One mechanism serves all views: ``"auto"`` takes the one with less noise, in
         the geometric mean over the views by weight.
-    ledger, label, retry, reason
+    ledger, label, retry, reason, progress
         The books, as in :func:`geodp.heatmap`: one label, one debit.
 
     Returns
@@ -307,7 +322,7 @@ def release_together(
         mechanism=mechanism,
         criterion=criterion,
     )
-    return planned.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason)
+    return planned.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason, progress=progress)
 
 
 def plan_together(

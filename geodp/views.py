@@ -9,7 +9,6 @@ from geodp.grids import grid as parse_grid
 from geodp.plans import Plan, Ways, make_plan
 from geodp.points import check_points
 from geodp.policy import Policy
-from geodp.progress import showing
 from geodp.queries import Centroid, Count, Mean, Query, Sum
 from geodp.release import check_subject
 from geodp.sources import schema
@@ -243,8 +242,9 @@ class View:
     def _release(
         self, plan: Plan, label: str | None, retry: bool, reason: str | None, progress: bool
     ) -> gpd.GeoDataFrame:
-        with showing(progress):
-            return plan.release(self._frame, ledger=self.ledger, label=label, retry=retry, reason=reason)
+        return plan.release(
+            self._frame, ledger=self.ledger, label=label, retry=retry, reason=reason, progress=progress
+        )
 
 
 def _on(policy: Policy, spec: "Grid | str") -> Policy:

@@ -25,15 +25,14 @@ CALLS = {
 @pytest.fixture
 def _talkative(monkeypatch):
     """Let the placing of rows warn as a library would, in words and by a number that overflows."""
-    honest = points.lonlat
+    honest = points._coordinates
 
-    def lonlat(gdf):
+    def coordinates(geometry):
         warnings.warn("row 4711 is odd", UserWarning, stacklevel=2)
         np.array([1e308, 0.0]) * np.array([10.0, 1.0]) / np.array([1.0, 0.0])
-        return honest(gdf)
+        return honest(geometry)
 
-    for module in ("release", "locations"):
-        monkeypatch.setattr(f"geodp.{module}.lonlat", lonlat)
+    monkeypatch.setattr(points, "_coordinates", coordinates)
 
 
 @pytest.mark.usefixtures("_talkative")
@@ -51,7 +50,7 @@ def test_no_warning_of_rows_gets_out(trips, call):
 @pytest.mark.usefixtures("_talkative")
 def test_the_planted_warning_would_be_seen(trips):
     with pytest.warns() as caught:
-        geodp.release.lonlat(trips)
+        points.lonlat(trips)
     assert {warning.category for warning in caught} == {UserWarning, RuntimeWarning}
 
 

@@ -22,6 +22,8 @@ class Domain(ABC):
 
     grid: "Grid"
     box: Box
+    # Whether locating points in many parts costs no more than locating all at once.
+    splits: bool = True
 
     @property
     def n_cells(self) -> int:

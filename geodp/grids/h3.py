@@ -143,7 +143,6 @@ class H3Domain(Domain):
         numbers = np.empty(len(lon), dtype=np.int64)
         for part in slices(len(lon)):
             numbers[part] = self._lookup.numbers(_locate(lon[part], lat[part], self.grid.resolution))
-            current().reach(part.stop / len(lon))
         rows = np.flatnonzero(numbers >= 0)
         return rows, (numbers if len(rows) == len(numbers) else numbers[rows])
 

@@ -133,7 +133,7 @@ class ProjectedDomain(Domain):
             keys = key(self._lattice.number(y[sound]), self._lattice.number(x[sound]))
             cells[part][sound] = places(keys, self._keys)
 
-        each(locate, slices(len(lon)), current())
+        each(locate, slices(len(lon)))
         rows = np.flatnonzero(cells >= 0)
         return rows, (cells if len(rows) == len(cells) else cells[rows])
 

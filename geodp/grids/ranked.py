@@ -24,6 +24,7 @@ import shapely
 from numpy.typing import NDArray
 
 from geodp.bounds import EARTH_RADIUS_KM, WORLD, Box
+from geodp.chunks import slices
 from geodp.grids.base import Domain, Grid
 from geodp.grids.digits import Descendants
 from geodp.grids.h3 import (
@@ -43,12 +44,12 @@ from geodp.grids.lattice import Floats, Ints
 from geodp.grids.ordered import distinct
 from geodp.grids.outlines import polygons
 from geodp.grids.square import Square, _Axis, _columns, _east, _rows, _west, _westward
+from geodp.progress import current
 
 __all__ = ["LISTED", "RankedDomain", "can_rank", "ranked"]
 
 LISTED = 50_000
 _COVER = 4_000
-_CHUNK = 1 << 16
 
 Texts = NDArray[np.str_]
 Flags = NDArray[np.bool_]
@@ -145,6 +146,8 @@ class RankedH3(RankedDomain):
         self.grid: H3 = grid
         self.box = box
         self.exact, self._below = _superset(grid, box)
+        # Outside the superset's own cells, every different cell is drawn: once for all points.
+        self.splits = self.exact
 
     @property
     def n_cells(self) -> int:
@@ -165,9 +168,10 @@ class RankedH3(RankedDomain):
     def locate(self, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
         """Return the positions of the points that fall into a cell, and those cells' numbers."""
         numbers = np.empty(len(lon), dtype=np.int64)
-        for start in range(0, len(lon), _CHUNK):
-            part = slice(start, start + _CHUNK)
+        for part in slices(len(lon)):
             numbers[part] = self._below.numbers(_locate(lon[part], lat[part], self.grid.resolution))
+            if not self.splits:
+                current().reach(part.stop / len(lon))
         some = distinct([numbers])
         inside = some[self.contains(some)]
         if len(inside) < len(some):

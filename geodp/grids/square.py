@@ -22,7 +22,6 @@ from geodp.exact import ceil_double, exact_positive
 from geodp.grids.base import Domain, Grid
 from geodp.grids.hierarchy import Hierarchy
 from geodp.grids.lattice import Floats, Ints, Lattice, decimal_places, square_hierarchy
-from geodp.progress import current
 
 __all__ = ["Square", "SquareDomain"]
 
@@ -214,7 +213,7 @@ class SquareDomain(Domain):
                 cells[part] = -1
                 cells[part][inside] = row_starts[row[inside]] + col_places[col[inside]]
 
-        each(locate, slices(len(lon)), current())
+        each(locate, slices(len(lon)))
         rows = np.flatnonzero(cells >= 0)
         return rows, (cells if len(rows) == len(cells) else cells[rows])
 

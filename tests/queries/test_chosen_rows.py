@@ -1,10 +1,14 @@
 """Which rows of a subject count in a cell: as many as allowed, every row with the same chance."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 
 from geodp import contribution
 from geodp.contribution import choose_rows
+from geodp.queries import Rows
+from geodp.queries.sums import chosen_pairs
 from geodp.subjects import subjects
 
 SECRET = bytes(range(16))
@@ -53,3 +57,16 @@ def test_huge_keys_are_sorted_on_two_columns():
 
 def test_no_rows():
     assert chosen([], 1) == []
+
+
+def test_cells_that_look_kept_and_are_not_add_nothing(monkeypatch):
+    """Rows are passed over by a table in which cells share places; the cap itself is held cell by cell."""
+    monkeypatch.setattr(contribution, "_slot", lambda subject, key, bits: key * 0)
+    rows = [(f"p{i}", key, 1) for i in range(3) for key in range(9)]
+    ids = subjects(pd.Series([s for s, *_ in rows], dtype=object))
+    key = np.array([k for _, k, _ in rows], dtype=np.int64)
+    placed = Rows(ids, ids.codes, key, np.ones(len(rows), bool), np.ones((len(rows), 1), np.int64))
+    layout = SimpleNamespace(policy=SimpleNamespace(cap=2, rows_per_cell=1), n_keys=9)
+    pairs, sums = chosen_pairs(placed, layout, SECRET)
+    assert np.bincount(pairs.subject).tolist() == [2, 2, 2]
+    assert sums.tolist() == [[1]] * 6

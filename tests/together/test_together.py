@@ -294,7 +294,7 @@ def test_everything_but_the_numbers_is_identical_whatever_the_rows(trips):
 
 def test_planning_and_releasing_take_the_same_arguments():
     plan, release = (inspect.signature(f).parameters for f in (geodp.plan_together, geodp.release_together))
-    books = ["gdf", "ledger", "label", "retry", "reason"]
+    books = ["gdf", "ledger", "label", "retry", "reason", "progress"]
     assert list(plan) == [name for name in release if name not in books]
     for name, parameter in plan.items():
         assert (parameter.default, parameter.annotation) == (release[name].default, release[name].annotation)
