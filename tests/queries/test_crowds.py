@@ -5,6 +5,7 @@ The neighbours of ``tests/attacks`` are drawn; this one is built so that every l
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pytest
 from shapely import Point
 
@@ -39,12 +40,19 @@ def crowd(value):
     )
 
 
+def others(n):
+    """People of one row each, whom no limit concerns; with many of them rows are bounded in another way."""
+    return crowd(1.0).iloc[np.arange(n) % 36].assign(rider=[f"p{i}" for i in range(n)])
+
+
 @pytest.mark.parametrize("neighboring", ["add_remove_one", "replace_one"])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("by", [None, BY], ids=["cells", "cells and slots"])
+@pytest.mark.parametrize("company", [0, 400], ids=["alone", "among many"])
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_crowd_of_one_stays_within_what_the_plan_claims(name, by, mechanism, neighboring):
+def test_a_crowd_of_one_stays_within_what_the_plan_claims(name, company, by, mechanism, neighboring):
     query, values = QUERIES[name]
+    people = others(company)
     for cap, rows_per_cell in ((1, 1), (2, 3)):
         plan = geodp.plan(
             1,
@@ -60,11 +68,11 @@ def test_a_crowd_of_one_stays_within_what_the_plan_claims(name, by, mechanism, n
             grid="square:1",
         )
         for value in values:
-            rows = crowd(value)
-            found, nobody = tallied(plan, rows), tallied(plan, rows.iloc[:0])
+            found = tallied(plan, pd.concat([crowd(value), people]))
+            without = tallied(plan, people)
             for m in plan.measurements:
                 moved = [
-                    abs(a - b) for a, b in zip(found[m.name].tolist(), nobody[m.name].tolist(), strict=True)
+                    abs(a - b) for a, b in zip(found[m.name].tolist(), without[m.name].tolist(), strict=True)
                 ]
                 assert sum(moved) <= m.l1
                 assert sum(d * d for d in moved) <= m.l2_squared
