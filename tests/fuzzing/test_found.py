@@ -5,6 +5,7 @@ import pickle
 import sqlite3
 import struct
 import zlib
+from contextlib import closing
 from fractions import Fraction
 
 import geopandas as gpd
@@ -377,3 +378,35 @@ def test_places_that_no_file_can_have(place):
     for terms in ({}, {"eps": 3}):
         with pytest.raises(LedgerError, match=r"no path on this machine"):
             Ledger(place, **terms)
+
+
+def people():
+    places = gpd.points_from_xy([0.1, 0.6], [0.1, 0.6])
+    return gpd.GeoDataFrame({"rider": ["a", "b"], "minutes": [1.0, 2.0]}, geometry=places, crs=4326)
+
+
+STORED = [
+    lambda **books: geodp.heatmap(people(), 1, **WHO, **books),
+    lambda **books: geodp.heatmap(people(), 1, **WHO | {"cap": "auto"}, **books),
+    lambda **books: geodp.heatmap(people(), 1, **WHO, cells="sparse", **books),
+    lambda **books: geodp.mean(people(), "minutes", 1, value_bounds=(0, 9), **WHO, **books),
+    lambda **books: geodp.centroid(people(), 1, **WHO, **books),
+    lambda **books: geodp.release_together(people(), {"a": {}, "b": {"grid": "box"}}, 1, **WHO, **books),
+    lambda **books: geodp.choose_cap(people(), 1, **{k: v for k, v in WHO.items() if k != "cap"}, **books),
+    lambda **books: geodp.perturb(people(), 2, subject="rider", max_reports=1, **books),
+]
+
+
+@pytest.mark.parametrize("call", STORED, ids=range(len(STORED)))
+@pytest.mark.parametrize(
+    "columns",
+    [{}, {"count": np.arange(99)}, {"noisy_count": np.array(["x"], dtype=object)}, {"cap": np.array([])}],
+    ids=["none", "long", "texts", "empty"],
+)
+def test_stored_numbers_that_do_not_fit_are_a_damaged_ledger(call, columns, book):
+    call(ledger=book, label="a")
+    blob = pack(columns)
+    with closing(sqlite3.connect(book._storage.path)) as connection, connection:
+        connection.execute("UPDATE geodp_releases SET data = ?, digest = ?", (blob, checksum(blob)))
+    with pytest.warns(geodp.ReplayWarning), pytest.raises(LedgerError, match="does not fit its plan"):
+        call(ledger=book, label="a")
