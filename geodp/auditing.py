@@ -17,7 +17,7 @@ from geodp.bounds import WORLD, Box, clamp
 from geodp.contribution import distinct_pairs, runs
 from geodp.exact import exact_delta
 from geodp.looks import Audit, Kept, Spread, spread
-from geodp.plans import Plan, Ways, decided_plan
+from geodp.plans import Plan, decided_plan, looking
 from geodp.points import check_points, lonlat
 from geodp.policy import EachRow, Policy
 from geodp.queries import Count, Query, Rows, Sum
@@ -36,7 +36,6 @@ Ints = NDArray[np.int64]
 
 _MOST = 0.5
 _MOST_CAPS = 14
-_ANY = Ways(mechanism="laplace")
 
 
 def audit(
@@ -124,11 +123,19 @@ def look(
     frame = check_points(gdf)
     query: Query = Count() if value is None or value_bounds is None else Sum(value, value_bounds)
     cap = None if policy.cap == "auto" else policy.cap
-    plan = decided_plan(replace(policy, cap=cap or 1), 1, 0, query, by, _ANY)
+    plan = _planned(replace(policy, cap=cap or 1), query, by)
     check_frame(plan if value is None else replace(plan, query=Sum(value, value_bounds or (0, 1))), frame)
     probability = None if delta is None else float(exact_delta(delta))
     with quiet():
         return _measured(plan, frame, policy, value, probability)
+
+
+def _planned(policy: Policy, query: Query, by: Any) -> Plan:
+    """Return a plan that places rows; cells too many to list are numbered, whatever is asked of them."""
+    ways = looking(policy, by)
+    if ways.cells == "all":
+        return decided_plan(policy, 1, 0, query, by, ways)
+    return replace(decided_plan(policy, 1, 0, Count(), by, ways), query=query)
 
 
 def _measured(

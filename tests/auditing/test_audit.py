@@ -297,3 +297,17 @@ def test_only_the_doors_import_it():
             )
             module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
             assert not any("auditing" in name for name in [module, *names]), path
+
+
+@pytest.mark.parametrize("grid", ["h3:7", "square:0.02"])
+def test_cells_too_many_to_list_are_looked_at_all_the_same(trips, monkeypatch, grid):
+    asked = {"subject": "rider", "bounds": NYC, "grid": grid, "by": {"hour": range(20)}, "cap": 3}
+    asked |= {"value": "minutes", "value_bounds": (0, 120), "delta": 1e-6}
+    listed = geodp.audit(trips, **asked)
+    monkeypatch.setattr("geodp.plans.MAX_CELLS", 10)
+    assert geodp.audit(trips, **asked).to_dict() == listed.to_dict()
+
+
+def test_a_look_at_the_whole_world_at_the_finest_resolution(trips):
+    fine = geodp.audit(trips, subject="rider", grid="h3:15", bounds=(-180, -90, 180, 90))
+    assert (fine.rows, fine.placed) == (len(trips), len(trips))
