@@ -92,7 +92,7 @@ class Audit:
     event: Callable
     p: float
     q: float
-    n: int = 1600
+    n: int = 1400
     numbers: Callable = seen
     listed: bool = True
 
@@ -186,7 +186,7 @@ def sparse():
     plan = plan_of(2, cells="sparse", threshold=1)
     there = lambda found: len(found) == 1  # noqa: E731
     noise = law(plan)
-    return Audit(plan, ME, NOBODY, there, tail(noise, 0), tail(noise, 1), 1600, seen_if_there, listed=False)
+    return Audit(plan, ME, NOBODY, there, tail(noise, 0), tail(noise, 1), 1400, seen_if_there, listed=False)
 
 
 def cap_on_the_way():
@@ -195,7 +195,7 @@ def cap_on_the_way():
     noise = DiscreteLaplace(plan.options[0].scale)
     assert {option.scale for option in plan.options} == {noise.scale}
     numbers = lambda found: np.append(seen(found), found.attrs["geodp"]["cap"])  # noqa: E731
-    return Audit(plan, ME, NOBODY, reaches("noisy_count", 1), tail(noise, 0), tail(noise, 1), 1600, numbers)
+    return Audit(plan, ME, NOBODY, reaches("noisy_count", 1), tail(noise, 0), tail(noise, 1), 1400, numbers)
 
 
 def two_views():
@@ -205,7 +205,7 @@ def two_views():
     a, b = (part.measurements[0].law for part in plan.parts)
     one = reaches("noisy_count", 1)
     event = lambda found: one(found["a"]) and one(found["b"])  # noqa: E731
-    return Audit(plan, ME, NOBODY, event, tail(a, 0) * tail(b, 0), tail(a, 1) * tail(b, 1), 1200)
+    return Audit(plan, ME, NOBODY, event, tail(a, 0) * tail(b, 0), tail(a, 1) * tail(b, 1), 1100)
 
 
 LAPLACE = {
@@ -238,7 +238,7 @@ def gaussian_sum():
     (m,) = plan.measurements
     noise, steps = m.law, int(m.l1) // 8
     one, other = people(("me", 0, 4.0)), people(("you", 0, -4.0))
-    return Audit(plan, one, other, reaches("noisy_sum", 0), tail(noise, -steps), tail(noise, steps), 2000)
+    return Audit(plan, one, other, reaches("noisy_sum", 0), tail(noise, -steps), tail(noise, steps), 1800)
 
 
 def gaussian_views():
@@ -253,7 +253,7 @@ def gaussian_views():
     both = np.convolve(a.pmf(k), b.pmf(k))
     p, q = (float(both[np.arange(-400, 401) >= least].sum()) for least in (-10, 10))
     me = people(*[("me", 0, 1.0)] * 10)
-    return Audit(plan, me, NOBODY, lambda found: total(found) >= 10, p, q, 1000)
+    return Audit(plan, me, NOBODY, lambda found: total(found) >= 10, p, q, 900)
 
 
 GAUSSIAN = {"count": gaussian_count, "clipped sum, replaced": gaussian_sum, "two views": gaussian_views}
@@ -270,4 +270,4 @@ def selected(mechanism):
     me, there = people(("me", 0, 1.0), ("me", 1, 1.0)), lambda found: len(found) > 0
     p = 1 - (1 - tail(law(plan), plan.threshold - 1)) ** 2
     numbers = lambda found: np.array([len(found), found["noisy_count"].sum()], float)  # noqa: E731
-    return Audit(plan, me, NOBODY, there, p, 0.0, 2000, numbers, listed=False)
+    return Audit(plan, me, NOBODY, there, p, 0.0, 1600, numbers, listed=False)
