@@ -88,7 +88,9 @@ class Settled:
         from geodp.tables import intact
 
         label = brief(self.stored.entry.get("label"))
-        with intact(str(self.stored.entry.get("name")), f"the release stored as {label} does not fit its plan"):
+        with intact(
+            str(self.stored.entry.get("name")), f"the release stored as {label} does not fit its plan"
+        ):
             yield
 
 
