@@ -59,7 +59,12 @@ def canonical(crs: Any) -> str:
             f"crs={brief(crs)} is in {', '.join(sorted(units))}, not metres; name a CRS in metres."
         )
     authority = known.to_authority(min_confidence=100)
-    return ":".join(authority) if authority else str(known.to_string())
+    return _registered(*authority) if authority else str(known.to_string())
+
+
+def _registered(authority: str, code: str) -> str:
+    """Return a CRS as its register writes it: PROJ also reads ``EPSG:03857`` and ``EPSG:3857.0``."""
+    return f"{authority}:{CRS.from_authority(authority, code).to_json_dict()['id']['code']}"
 
 
 def estimate(size: Fraction, crs: str, box: Box) -> int:

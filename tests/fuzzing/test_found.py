@@ -20,6 +20,7 @@ from geodp.accounting import Charge
 from geodp.blobs import checksum, pack, unpack
 from geodp.errors import LedgerError, NotARelease
 from geodp.exact import exact, written
+from geodp.grids import grid
 from geodp.ledger import Ledger
 from geodp.queries.rescaling import Rescaling
 from geodp.wording import brief
@@ -134,12 +135,12 @@ def test_frames_handed_over_by_mistake_are_not_quoted():
 def test_half_a_surrogate_pair_is_written_where_it_can_be_and_refused_where_not(half, tmp_path):
     with pytest.raises(ValueError, match="half a surrogate pair"):
         geodp.plan(1, by={"day": ["a", half]}, **WHO)
-    for grid in (
+    for made in (
         lambda: geodp.Square(10, half),
         lambda: geodp.plan(1, **WHO | {"grid": f"square:10@{half}"}),
     ):
         with pytest.raises(ValueError, match="no CRS that pyproj knows"):
-            grid()
+            made()
     points = gpd.GeoDataFrame({"x": ["a"]}, geometry=gpd.points_from_xy([0.1], [0.1]), crs=4326)
     points.columns = pd.Index([half, "geometry"], dtype=object)
     heat = geodp.heatmap(points, 1, **WHO | {"subject": half})
@@ -164,6 +165,14 @@ def test_arguments_that_are_no_unicode_are_printed_with_escapes(more):
     ]
     assert parsers.command(*asked, *more) == 0
     assert parsers.command("ledger", "show", "nowhere\udcff.ledger", *more) == 4
+
+
+@pytest.mark.parametrize("crs", ["EPSG:03857", "epsg:3857", "EPSG:3857.0", "EPSG:3857 ", "03857", 3857])
+def test_one_register_entry_is_one_grid(crs):
+    """Otherwise one grid had two names, two kinds of ids, and two keys in a ledger."""
+    found = geodp.Square(1000, crs)
+    assert found == grid(found.name) == geodp.Square(1000, 3857)
+    assert grid(f"square:1000@{crs}").name == "square:1000m@3857"
 
 
 # --- sizes --------------------------------------------------------------------------------------------
