@@ -6,7 +6,8 @@ before it is handed out, so a table that was edited on the way does not come bac
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,15 +62,10 @@ def read_release(path: str | os.PathLike[str]) -> gpd.GeoDataFrame:
     if not source.exists():
         raise FileNotFoundError(f"{source}: there is no such file.")
     suffix = source.suffix.lower()
-    if suffix == ".parquet":
-        frame = gpd.read_parquet(source)
-    elif suffix in _RECORDS and suffix not in (".html", ".png"):
-        facts = recorded(source)
-        table = gpd.read_file(source, engine="pyogrio")
-        # FlatGeobuf's spatial index puts rows into an order of its own; ids were sorted.
-        frame = _restored(table, facts, _names(source, suffix), suffix == ".fgb" and not facts.get("by"))
-    else:
+    if suffix != ".parquet" and (suffix not in _RECORDS or suffix in (".html", ".png")):
         raise ValueError(f"{source.name}: a release comes back from .geojson, .gpkg, .fgb and .parquet.")
+    with _readable(source):
+        frame = gpd.read_parquet(source) if suffix == ".parquet" else _of_table(source, suffix)
     record(frame)
     return frame
 
@@ -78,13 +74,8 @@ def recorded(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the record that a file other than GeoParquet carries, if it is whole."""
     source = Path(path)
     find = _RECORDS.get(source.suffix.lower())
-    try:
+    with _readable(source):
         facts = None if find is None else find(source)
-    except Exception:
-        # Whatever a driver or a parser says of a broken file, it says with pieces of it.
-        raise NotARelease(
-            f"{source} cannot be read; it is damaged, or something else than its name says."
-        ) from None
     if not isinstance(facts, dict):
         raise NotARelease(
             f"{source} carries no geodp record. {_CARRY} have it; geodp show LEDGER LABEL finds it in a ledger."
@@ -92,6 +83,26 @@ def recorded(path: str | os.PathLike[str]) -> dict[str, Any]:
     if facts.get("seal") != seal(facts):
         raise NotARelease(f"{source}: its record was changed.")
     return facts
+
+
+@contextmanager
+def _readable(source: Path) -> Iterator[None]:
+    """Turn what a driver or a parser raises into one sentence: what it says of a broken file holds pieces of it."""
+    try:
+        yield
+    except (NotARelease, ImportError, MemoryError):
+        raise
+    except Exception:
+        raise NotARelease(
+            f"{source} cannot be read; it is damaged, or something else than its name says."
+        ) from None
+
+
+def _of_table(source: Path, suffix: str) -> gpd.GeoDataFrame:
+    facts = recorded(source)
+    table = gpd.read_file(source, engine="pyogrio")
+    # FlatGeobuf's spatial index puts rows into an order of its own; ids were sorted.
+    return _restored(table, facts, _names(source, suffix), suffix == ".fgb" and not facts.get("by"))
 
 
 def _restored(

@@ -56,6 +56,10 @@ def _parsed(path: str) -> dict[str, Any]:
         raise Failure(f"{path} is no TOML: {error}.", BAD_ARGUMENTS) from None
     except (OSError, UnicodeDecodeError):
         raise Failure(f"{path}: it cannot be read.", BAD_INPUT) from None
+    except (RecursionError, ValueError):  # nested deeper, or longer numbers, than Python reads
+        raise Failure(
+            f"{path} is no TOML that can be read: nested too deep, or a number too long.", BAD_ARGUMENTS
+        ) from None
 
 
 def _name(key: str) -> str:

@@ -30,4 +30,7 @@ def _of_file(path: str) -> dict[str, Any]:
         raise reading.BadInput(f"{path}: there is no such file.")
     if reading.is_parquet(path):
         return record(reading.read_polygons(path))
-    return recorded(path)
+    try:
+        return recorded(path)
+    except ImportError as missing:
+        raise reading.BadInput(f"{path}: reading it needs {missing.name or 'another package'}.") from None

@@ -12,6 +12,7 @@ import shutil
 import sqlite3
 import struct
 import tempfile
+import warnings
 import zlib
 from fractions import Fraction
 from functools import cache
@@ -33,7 +34,7 @@ from geodp.ledger import Ledger
 from geodp.slots import slots
 from geodp.terms import Terms
 
-__all__ = ["CELLS", "PARSERS", "SEEDS", "seeds"]
+__all__ = ["CELLS", "PARSERS", "SEEDS", "files", "seeds"]
 
 REFUSED = (GeoDPError, ValueError, TypeError)
 NYC = "-74.3,40.4,-73.6,41.0"
@@ -296,7 +297,7 @@ def _heat():
 
 
 @cache
-def _files():
+def files():
     """Return the bytes of a release in every format that geodp show reads."""
     from geodp.writing import write
 
@@ -313,10 +314,21 @@ _SUFFIXES = (".geojson", ".parquet", ".png", ".gpkg", ".fgb", ".json", ".csv", "
 
 def shown(data):
     """A file for ``geodp show``: a release with some of its bytes overwritten, or anything."""
+    return bool(data) and command("show", _changed_file(data)) == 0
+
+
+def reopened(data):
+    """The same files, read back as a frame; a driver may warn of what is broken, in its own words."""
     if not data:
         return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _accepts(geodp.read_release, _changed_file(data))
+
+
+def _changed_file(data):
     suffix = _SUFFIXES[data[0] % len(_SUFFIXES)]
-    sound = bytearray(_files().get(suffix, b"{}"))
+    sound = bytearray(files().get(suffix, b"{}"))
     path = _folder() / f"x{suffix}"
     if data[0] >= 128:
         path.write_bytes(data[1:])
@@ -328,7 +340,7 @@ def shown(data):
             sound[start % len(sound) : start % len(sound) + len(piece)] = piece
             at += 9
         path.write_bytes(bytes(sound))
-    return command("show", path) == 0
+    return path
 
 
 def csvs(data):
@@ -371,6 +383,7 @@ PARSERS = {
         levels,
         numbers,
         records,
+        reopened,
         shown,
         terms,
         words,
@@ -382,6 +395,8 @@ _BLOB = zlib.decompress(
 )
 _PLAN = f"plan --subject rider --cap 2 --eps 1 --bounds {NYC} --grid h3:4".replace(" ", "\0")
 _TOML = 'subject = "rider"\ncap = 2\neps = "1"\nbounds = [-74.3, 40.4, -73.6, 41.0]\n'
+_CHANGES = [bytes([i, 1, 0, 0, 0]) + b"abcde" for i in range(len(_SUFFIXES))]
+_CHANGES += [bytes([128 + i]) + b"{}" for i in range(8)]
 SEEDS = {
     "arguments": [
         _PLAN.encode(),
@@ -412,8 +427,8 @@ SEEDS = {
     "levels": [b"hour=0:24", b"day=mon,tue", b"code='7','8'", b"x=-3:3"],
     "numbers": [b"0.1", b"1/3", b"1e-6", b"+1E5", b"-.5", b"1_0"],
     "records": [],
-    "shown": [bytes([i, 1, 0, 0, 0]) + b"abcde" for i in range(len(_SUFFIXES))]
-    + [bytes([128 + i]) + b"{}" for i in range(8)],
+    "reopened": [bytes([i]) for i in range(len(_SUFFIXES))] + _CHANGES,
+    "shown": _CHANGES,
     "terms": [b'{"eps": "1/3", "tier x": "0.5"}', b'{"population": "3", "rho": "1"}'],
     "words": [b"auto", b"3", b"true", b"0,1", b"1e-3"],
 }

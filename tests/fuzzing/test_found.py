@@ -18,6 +18,7 @@ import geodp
 from geodp import mechanisms
 from geodp.accounting import Charge
 from geodp.blobs import checksum, pack, unpack
+from geodp.cli import main
 from geodp.errors import LedgerError, NotARelease
 from geodp.exact import exact, written
 from geodp.grids import grid
@@ -173,6 +174,37 @@ def test_one_register_entry_is_one_grid(crs):
     found = geodp.Square(1000, crs)
     assert found == grid(found.name) == geodp.Square(1000, 3857)
     assert grid(f"square:1000@{crs}").name == "square:1000m@3857"
+
+
+@pytest.mark.parametrize(
+    "text", [b"x=" + b"[" * 3000, b"x=" + b"{a=" * 50_000, b"eps=" + b"9" * 20_000, b"cap=" + b"9" * 20_000]
+)
+def test_configs_deeper_or_longer_than_python_reads_are_no_configs(text, tmp_path, capsys):
+    path = tmp_path / "x.toml"
+    path.write_bytes(text)
+    assert main(["plan", "--config", str(path)]) == 2
+    assert "no TOML that can be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("suffix", "old", "new"),
+    [
+        (".parquet", b"PAR1", b"PAR2"),
+        (".geojson", b'"properties"', b'"propertees"'),
+        (".geojson", b'{"type": "Feature",', b'{"type": "Feature";'),
+        (".fgb", b"fgb", b"fgc"),
+    ],
+)
+def test_a_damaged_file_is_no_release_and_is_not_quoted(suffix, old, new, tmp_path):
+    """Drivers raised errors of their own, with pieces of what they had read."""
+    path = tmp_path / f"x{suffix}"
+    sound = parsers.files()[suffix]
+    path.write_bytes(sound.replace(old, new))
+    assert path.read_bytes() != sound
+    with pytest.raises(NotARelease) as error:
+        geodp.read_release(path)
+    assert error.value.__cause__ is None
+    assert error.value.__suppress_context__
 
 
 # --- sizes --------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import parsers
 import pytest
-from hostile import TRICKS, limited, much, some
+from hostile import COUNTED, TRICKS, limited, much, some
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +23,8 @@ def changed(draw, seeds):
 def parsed(data, name):
     content = data.draw(st.one_of(changed(parsers.seeds(name)), st.binary(max_size=40)))
     with limited():
-        parsers.PARSERS[name](content)
+        accepted = parsers.PARSERS[name](content)
+    COUNTED["returned" if accepted else "refused"] += 1
 
 
 @pytest.mark.parametrize("name", parsers.PARSERS)
