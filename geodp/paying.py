@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from numpy.typing import NDArray
 
 from geodp.errors import ReplayWarning, warn
+from geodp.silence import discreetly
 from geodp.wording import brief
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Books(ABC, Generic[Asked]):
     """
 
     def __init__(self, asked: Asked, ledger: "Ledger | None", label: str | None, mode: "Mode") -> None:
-        self.asked, self.label = asked, label
+        self.asked, self.label, self.mode = asked, label, mode
         self.ledger = paying_ledger(ledger, label, mode)
         if self.ledger is not None:
             self.check(self.ledger)
@@ -131,8 +132,8 @@ class Books(ABC, Generic[Asked]):
             return Settled(stored.columns, stored.entry, stored)
         counted = count()
         entry = self._commit(retry, reason)
-        # From here on the budget is spent, whatever happens.
-        columns = draw(counted)
+        # From here on the budget is spent, whatever happens. What draws holds exact numbers, and fails without them.
+        columns = discreetly("drawing the noise", self.mode, lambda: draw(counted), *_outcome(entry))
         return Settled(columns, self._keep(entry, columns))
 
     def stored(self, retry: bool) -> "Stored | None":
@@ -164,6 +165,13 @@ class Books(ABC, Generic[Asked]):
     def _keep(self, entry: int | None, columns: Columns) -> dict[str, Any] | None:
         """Store the released numbers before they are handed out."""
         return None if self.ledger is None or entry is None else self.ledger.store(entry, columns)
+
+
+def _outcome(entry: int | None) -> tuple[str, str]:
+    """Return what is left of a release that failed after the payment, and what to do."""
+    if entry is None:
+        return "nothing was released", "Nothing was booked either: no ledger counts it."
+    return "what was debited stays spent", "retry=True pays again; geodp ledger show PATH says what was paid."
 
 
 class Payments(Books[Payable]):

@@ -5,9 +5,9 @@ failure or an interrupt spends nothing; after it the budget stays spent. Nothing
 message holds a value, because whatever rows could trigger would be a fact about somebody.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import geopandas as gpd
 import numpy as np
@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from geodp import records, testing
 from geodp.bounds import WORLD, clamp
 from geodp.chunks import beside, each, slices
-from geodp.errors import GeoDPError
 from geodp.paying import Columns, Payments
 from geodp.points import check_points, reader
 from geodp.progress import current, stage
 from geodp.queries import Rows
-from geodp.silence import quiet
+from geodp.silence import discreetly, quiet
 from geodp.sources import Partitioned, Tally, schema, source
 from geodp.subjects import check_subject_dtype, each_row, subjects
 
@@ -46,7 +45,6 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-T = TypeVar("T")
 
 
 def release(
@@ -265,24 +263,3 @@ def _clamped(
     if plan.policy.outside == "drop":
         usable = usable & inside
     return lon, lat, inside, usable
-
-
-def discreetly(
-    stage: str, mode: testing.Mode, work: Callable[[], T], outcome: str = "nothing was spent"
-) -> T:
-    """Do what touches rows; of a failure say where it happened, and nothing that a library said about the rows.
-
-    A release inside ``geodp.testing`` protects nobody, so there the cause is shown.
-    """
-    if mode.is_test:
-        return work()
-    message = f"{stage} failed; {outcome}. gdf.dp.audit() looks at the rows."
-    try:
-        return work()
-    except MemoryError:
-        message = f"not enough memory while {stage}; {outcome}."
-    except Exception:
-        pass
-    # Outside every handler (a context manager would be inside one), so that the error has no cause and no
-    # context that could hold values.
-    raise GeoDPError(message)

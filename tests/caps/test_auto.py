@@ -161,7 +161,7 @@ def test_a_failure_before_the_debit_spends_nothing_and_after_it_stays_spent(trip
 
     plan = auto()
     with monkeypatch.context() as patch:
-        patch.setattr(autoplans, "place", fail)
+        patch.setattr(autoplans, "placed", fail)
         with pytest.raises(geodp.GeoDPError, match="nothing was spent") as caught:
             plan.release(trips, ledger=ledger, label="a")
     assert secret not in str(caught.value)
