@@ -11,7 +11,7 @@ cells             contribution    strategy        estimator                     
 ================  ==============  ==============  ====================================  =======  ========
 
 Sums, means and centroids are ``"all"``, ``"sample"`` and ``"flat"``, without ``rescale``, and go together with
-other views. Sparse and selected cells are numbered, which H3 and squares of degrees can be; their cap is a number
+other views. Sparse and selected cells are numbered, which H3 cells and squares can be; their cap is a number
 (choose it once with :func:`geodp.choose_cap`), and a selection pays with a delta of its own, so not by Budget.
 """
 

@@ -1,35 +1,29 @@
-"""Squares in metres of a projected CRS: their ids, and how they look in longitude and latitude."""
+"""Squares in metres of a projected CRS, all listed or numbered only."""
 
-from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import shapely
 from numpy.typing import NDArray
-from pyproj import CRS, Geod
+from pyproj import CRS
 from pyproj.exceptions import CRSError
 
-from geodp.bounds import Box, wrap
+from geodp.bounds import Box
 from geodp.chunks import each, slices
 from geodp.grids.base import Domain
 from geodp.grids.hierarchy import Hierarchy
-from geodp.grids.lattice import Floats, Ints, Lattice, square_hierarchy
-from geodp.grids.ordered import is_in, places
-from geodp.grids.outlines import polygons
-from geodp.grids.regions import complete, key, numbers, outside, pieces, project, walk
+from geodp.grids.lattice import Floats, Ints, square_hierarchy
+from geodp.grids.ranked import RankedDomain
+from geodp.grids.regions import numbers
+from geodp.grids.sheets import Sheet
 from geodp.progress import current
 from geodp.wording import brief
 
 if TYPE_CHECKING:
     from geodp.grids.square import Square
 
-__all__ = ["ProjectedDomain", "canonical", "estimate"]
-
-_ROUGH = 65
-_LARGE = 10_000  # metres; sides of larger cells are drawn in eight steps
+__all__ = ["ProjectedDomain", "RankedProjected", "canonical", "ranked_projected"]
 
 
 def canonical(crs: Any) -> str:
@@ -67,80 +61,43 @@ def _registered(authority: str, code: str) -> str:
     return f"{authority}:{CRS.from_authority(authority, code).to_json_dict()['id']['code']}"
 
 
-def estimate(size: Fraction, crs: str, box: Box) -> int:
-    """Return about how many squares a box holds: area, half-way around, and one."""
-    side, cells = float(size), 1.0
-    for piece in pieces(crs, box):
-        x, y = np.concatenate([project(crs, *walk(edge, np.linspace(0, 1, _ROUGH))) for edge in piece], 1)
-        area = abs(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))) / 2.0
-        around = np.sum(np.hypot(np.diff(x, append=x[:1]), np.diff(y, append=y[:1])))
-        # Mean number of squares that a convex region thrown on a lattice meets (Santaló 1976, III.7).
-        cells += area / side**2 + 2.0 / np.pi * around / side
-    return round(float(cells))
-
-
 class ProjectedDomain(Domain):
     """The squares of a projected CRS that a box of degrees touches, in the order of their ids."""
 
     def __init__(self, grid: "Square", box: Box) -> None:
-        if grid.crs is None:
-            raise TypeError("squares of degrees have no projected domain")
         self.grid: Square = grid
         self.box = box
-        self._crs = grid.crs
-        self._lattice = Lattice(grid.cell_size)
-        self._keys, outer, border = complete(self._lattice, grid.crs, box)
-        _check_digits(self._lattice, grid.crs, self._keys, box)
-        self._edge = is_in(self._keys, border)
-        self._edge.flags.writeable = False
-        # Now, not when a release is paid for and drawn: every outline can be had.
-        if not all(shape.area > 0 for shape in self._outlines(outer)):
-            raise ValueError(outside(grid.crs, box))
+        self._sheet = _sheet(grid, box)
+        self._all = np.arange(self._sheet.keys.size)
 
     @property
     def n_cells(self) -> int:
         """Number of cells, empty or not."""
-        return len(self._keys)
+        return len(self._all)
 
     @cached_property
     def index(self) -> pd.Index:
         """Ids such as ``CRS3035RES1000mN2599000E4695000``, ascending; named ``square_1000m``."""
-        start = f"CRS{_short(self._crs)}RES{self.grid.size_text}m"
-        rows, cols = numbers(self._keys)
-        row_texts = _labels(self._lattice, rows, "NS", self._crs)
-        col_texts = _labels(self._lattice, cols, "EW", self._crs)
-        texts = [start + row + col for row, col in zip(row_texts, col_texts, strict=True)]
-        return pd.Index(texts, dtype="str", name=f"square_{self.grid.size_text}m")
-
-    @property
-    def edge(self) -> NDArray[np.bool_]:
-        """Which cells the border of the box runs through, shape (n_cells,)."""
-        return self._edge
+        return pd.Index(self._sheet.ids(self._all), dtype="str", name=self._sheet.name)
 
     @cached_property
+    def edge(self) -> NDArray[np.bool_]:
+        """Which cells the border of the box runs through, shape (n_cells,)."""
+        flags = self._sheet.on_edge(self._all)
+        flags.flags.writeable = False
+        return flags
+
+    @property
     def area_km2(self) -> float:
         """Mean area on the ground of up to 64 cells spread over the domain, in square kilometres."""
-        some = np.unique(np.linspace(0, self.n_cells - 1, 64).astype(np.int64))
-        geod = Geod(ellps="WGS84")
-        areas = [abs(geod.geometry_area_perimeter(shape)[0]) for shape in self._outlines(self._keys[some])]
-        return float(np.mean(areas)) / 1e6
+        return self._sheet.area_km2
 
     def locate(self, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
         """Return the positions of the points that fall into a cell, and those cells' numbers.
 
         See :meth:`geodp.grids.base.Domain.locate`.
         """
-        cells = np.full(len(lon), -1, dtype=np.int64)
-
-        def locate(part: slice) -> None:
-            x, y = project(self._crs, lon[part], lat[part])
-            sound = np.isfinite(x) & np.isfinite(y)
-            keys = key(self._lattice.number(y[sound]), self._lattice.number(x[sound]))
-            cells[part][sound] = places(keys, self._keys)
-
-        each(locate, slices(len(lon)))
-        rows = np.flatnonzero(cells >= 0)
-        return rows, (cells if len(rows) == len(cells) else cells[rows])
+        return _located(self._sheet, lon, lat)
 
     def geometry(self) -> NDArray[np.object_]:
         """Return the outlines, shape (n_cells,): the squares in degrees, valid and counter-clockwise."""
@@ -155,108 +112,79 @@ class ProjectedDomain(Domain):
         done = [np.empty(0, dtype=object)]
         for part in slices(self.n_cells):
             current().reach(part.start / self.n_cells)
-            done.append(self._outlines(self._keys[part]))
+            done.append(self._sheet.outlines(self._all[part]))
         return np.concatenate(done)
 
     @cached_property
     def _hierarchy(self) -> Hierarchy:
-        return square_hierarchy(*numbers(self._keys))
-
-    def _outlines(self, keys: Ints) -> NDArray[np.object_]:
-        rows, cols = numbers(keys)
-        steps = 8 if self.grid.cell_size >= _LARGE else 1
-        x, y = _square(self._lattice, rows, cols, steps)
-        lon, lat = self._back(x.ravel(), y.ravel())
-        lon, lat = wrap(lon), np.clip(lat, -90.0, 90.0)
-        shapes = polygons(*_open_poles(lon, lat, 4 * steps))
-        return _counter_clockwise(shapes)
-
-    def _back(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Return longitudes and latitudes; corners beyond the end of the map are pulled to it."""
-        lon, lat = project(self._crs, x, y, back=True)
-        lost = ~(np.isfinite(lon) & np.isfinite(lat))
-        if lost.any():
-            (left, low), (right, high) = self._extent
-            lon[lost], lat[lost] = project(
-                self._crs, np.clip(x[lost], left, right), np.clip(y[lost], low, high), back=True
-            )
-        if not (np.isfinite(lon).all() and np.isfinite(lat).all()):
-            raise ValueError(outside(self._crs, self.box))
-        return lon, lat
-
-    @cached_property
-    def _extent(self) -> tuple[Floats, Floats]:
-        share = np.linspace(0.0, 1.0, _ROUGH)
-        sides = [side for piece in pieces(self._crs, self.box) for side in piece]
-        xy = np.concatenate([project(self._crs, *walk(side, share)) for side in sides], axis=1)
-        return xy.min(axis=1), xy.max(axis=1)
+        return square_hierarchy(*numbers(self._sheet.keys.values(self._all)))
 
 
-def _square(lattice: Lattice, rows: Ints, cols: Ints, steps: int) -> tuple[Floats, Floats]:
-    """Return the outlines in the CRS, shape (n, 4 * steps), counter-clockwise from the south-west."""
-    south, north = (lattice.corner((rows + shift).astype(np.float64)) for shift in (0, 1))
-    west, east = (lattice.corner((cols + shift).astype(np.float64)) for shift in (0, 1))
-    share = np.arange(steps) / steps
-    corners = [(west, south), (east, south), (east, north), (west, north), (west, south)]
-    sides = [
-        np.stack([here[:, None] + (there - here)[:, None] * share for here, there in zip(*ends, strict=True)])
-        for ends in pairwise(corners)
-    ]
-    x, y = np.concatenate(sides, axis=2)
-    return x, y
+class RankedProjected(RankedDomain):
+    """The same squares in the same order, by number: kept as stretches of rows."""
+
+    def __init__(self, grid: "Square", box: Box) -> None:
+        self.grid: Square = grid
+        self.box = box
+        self._sheet = _sheet(grid, box)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return self._sheet.keys.size
+
+    @property
+    def name(self) -> str:
+        """Name of the index."""
+        return self._sheet.name
+
+    @property
+    def area_km2(self) -> float:
+        """Mean area on the ground of up to 64 cells spread over the domain, in square kilometres."""
+        return self._sheet.area_km2
+
+    def locate(self, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
+        """Return the positions of the points that fall into a cell, and those cells' numbers."""
+        return _located(self._sheet, lon, lat)
+
+    def contains(self, cells: Ints) -> NDArray[np.bool_]:
+        """Tell that all numbers are cells of the domain."""
+        return cells >= 0
+
+    def ids(self, cells: Ints) -> NDArray[np.str_]:
+        """Return ids such as ``CRS3035RES1000mN2599000E4695000``."""
+        return np.array(self._sheet.ids(cells), dtype=np.str_)
+
+    def numbers(self, ids: NDArray[np.object_]) -> Ints:
+        """Return the cells that have these ids."""
+        return self._sheet.numbers(ids)
+
+    def outlines(self, cells: Ints) -> NDArray[np.object_]:
+        """Return the outlines of cells."""
+        return self._sheet.outlines(cells)
+
+    def on_edge(self, cells: Ints) -> NDArray[np.bool_]:
+        """Tell which cells the border of the box runs through."""
+        return self._sheet.on_edge(cells)
 
 
-def _open_poles(lon: Floats, lat: Floats, size: int) -> tuple[Floats, Ints]:
-    """Give a vertex on a pole both its neighbours' longitudes: it is a line on the map."""
-    lon, lat = lon.reshape(-1, size), lat.reshape(-1, size)
-    pole = np.abs(lat) > 90.0 - 1e-9
-    before, after = np.roll(lon, 1, axis=1), np.roll(lon, -1, axis=1)
-    first = np.stack([np.where(pole, before, lon), lat], axis=2)
-    second = np.stack([after, lat], axis=2)
-    coords = np.stack([first, second], axis=2).reshape(-1, 2)
-    keep = np.stack([np.ones_like(pole), pole], axis=2)
-    return coords[keep.ravel()], keep.sum(axis=(1, 2))
-
-
-def _counter_clockwise(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
-    for number in np.flatnonzero(~shapely.is_valid(shapes)):
-        parts = shapely.get_parts(shapely.make_valid(shapes[number]))
-        areal = [part for part in shapely.get_parts(parts) if part.geom_type == "Polygon"]
-        shapes[number] = areal[0] if len(areal) == 1 else shapely.MultiPolygon(areal)
-    single = np.flatnonzero(shapely.get_type_id(shapes) == 3)
-    turned = single[~shapely.is_ccw(shapely.get_exterior_ring(shapes[single]))]
-    shapes[turned] = shapely.reverse(shapes[turned])
-    return shapes
-
-
-def _short(crs: str) -> str:
-    """Return the CRS for an id: the EPSG code, else the name without signs that files dislike."""
-    text = crs.removeprefix("EPSG:")
-    return text if text.isalnum() else "".join(letter for letter in text if letter.isalnum())
+@lru_cache(maxsize=4)
+def _sheet(grid: "Square", box: Box) -> Sheet:
+    return Sheet(grid, box)
 
 
 @lru_cache(maxsize=8)
-def _digits(crs: str) -> int:
-    """Return the digits before the point that coordinates of the CRS need: seven, as INSPIRE writes."""
-    area = CRS.from_user_input(crs).area_of_use
-    if area is None:
-        return 8
-    share = np.linspace(0.0, 1.0, _ROUGH)
-    east = area.east if area.east >= area.west else area.east + 360.0
-    sides = [(area.west, lat, east, lat) for lat in (area.south, area.north)]
-    sides += [(lon, area.south, lon, area.north) for lon in (area.west, east)]
-    reach = np.abs(np.concatenate([project(crs, *walk(side, share)) for side in sides], axis=1))
-    return max(7, len(str(int(np.max(reach[np.isfinite(reach)], initial=0.0)))))
+def ranked_projected(grid: "Square", box: Box) -> RankedProjected:
+    """Return the numbered squares of a box; built once and shared."""
+    return RankedProjected(grid, box)
 
 
-def _check_digits(lattice: Lattice, crs: str, keys: Ints, box: Box) -> None:
-    largest = max(int(np.abs(part).max()) for part in numbers(keys))
-    if len(str(int(largest * lattice.size))) > _digits(crs):
-        raise ValueError(outside(crs, box))
+def _located(sheet: Sheet, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
+    cells = np.empty(len(lon), dtype=np.int64)
 
+    def locate(part: slice) -> None:
+        cells[part] = sheet.locate(lon[part], lat[part])
 
-def _labels(lattice: Lattice, lines: Ints, signs: str, crs: str) -> list[str]:
-    some, place = np.unique(lines, return_inverse=True)
-    width = _digits(crs)
-    texts = [signs[number < 0] + lattice.label(number, width) for number in some.tolist()]
-    return list(np.array(texts, dtype=object)[place])
+    each(locate, slices(len(lon)))
+    rows = np.flatnonzero(cells >= 0)
+    return rows, (cells if len(rows) == len(cells) else cells[rows])

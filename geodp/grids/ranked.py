@@ -1,9 +1,9 @@
 """Domains too large to list: cells by number, in a public superset that is numbered without being listed.
 
 Every cell of a box has a number below ``n_cells``, and a number becomes a cell again by arithmetic. For
-squares of degrees, for the whole world, and for boxes of few cells, the numbers are those of the domain's
-own cells. For H3 in a larger box they are those of all descendants of a coarse cover of the box; which of
-them belong to the domain is told cell by cell, by the rule that the listed domain is made with.
+squares, for the whole world, and for boxes of few cells, the numbers are those of the domain's own cells.
+For H3 in a larger box they are those of all descendants of a coarse cover of the box; which of them belong to
+the domain is told cell by cell, by the rule that the listed domain is made with.
 
 Why no cell is missing: with d the distance of neighbouring centres, the centres of a cell's descendants lie
 within (1/sqrt(7) + 1/7 + ...) d = 0.608 d of its own, and no descendant reaches farther than that (at depth n
@@ -118,7 +118,7 @@ class RankedDomain(Domain):
 
 def can_rank(grid: Grid) -> bool:
     """Tell whether the cells of a grid can be numbered without being listed."""
-    return isinstance(grid, H3) or (isinstance(grid, Square) and grid.crs is None)
+    return isinstance(grid, H3 | Square)
 
 
 def ranked(grid: Grid, box: Box | None) -> RankedDomain:
@@ -127,14 +127,18 @@ def ranked(grid: Grid, box: Box | None) -> RankedDomain:
     Raises
     ------
     ValueError
-        The grid is neither H3 nor squares of degrees.
+        The grid is neither H3 nor squares.
     """
     if isinstance(grid, H3):
         return _ranked_h3(grid, box or WORLD)
     if isinstance(grid, Square) and grid.crs is None:
         return _ranked_squares(grid, box or WORLD)
+    if isinstance(grid, Square):
+        from geodp.grids.projected import ranked_projected
+
+        return ranked_projected(grid, box or WORLD)
     raise ValueError(
-        f'cells="sparse" and cells="select" are for H3 cells and squares of degrees; grid="{grid.name}" is '
+        f'cells="sparse" and cells="select" are for H3 cells and squares; grid="{grid.name}" is '
         "listed anyway: leave cells out."
     )
 

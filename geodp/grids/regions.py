@@ -2,7 +2,7 @@
 
 The border of the box is curved in the CRS. It is walked in steps of less than half a square, with as
 much slack as the curve bends between two steps, so every square that the border touches is found; the
-squares inside are filled row by row between the border's crossings.
+squares inside are stretches of rows between the border's crossings.
 """
 
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from pyproj.exceptions import ProjError
 from geodp.bounds import Box
 from geodp.grids.lattice import Floats, Ints, Lattice
 from geodp.grids.ordered import distinct
+from geodp.grids.runs import Runs
 
 __all__ = ["complete", "key", "numbers", "outside", "pieces", "project", "walk"]
 
@@ -124,13 +125,15 @@ def _bend(x: Floats, y: Floats) -> float:
     return 1e-3 + float(np.max(twice / np.maximum(base, 1e-9), initial=0.0))
 
 
-def complete(lattice: Lattice, crs: str, box: Box) -> tuple[Ints, Ints, Ints]:
-    """Return the keys of all squares that a point of the box can fall in, ascending.
+def complete(lattice: Lattice, crs: str, box: Box) -> tuple[Runs, Ints, Ints]:
+    """Return the keys of all squares that a point of the box can fall in.
 
     Returns
     -------
-    keys, outer, border : int64 arrays
-        All squares; those where the map of the box may end; those that its border runs through.
+    keys : Runs
+        All squares.
+    outer, border : int64 arrays
+        Those where the map of the box may end; those that its border runs through. Ascending.
 
     Raises
     ------
@@ -140,14 +143,21 @@ def complete(lattice: Lattice, crs: str, box: Box) -> tuple[Ints, Ints, Ints]:
     lon, lat = np.meshgrid(np.linspace(box.west, box.east, 17), np.linspace(box.south, box.north, 17))
     _checked(crs, lon.ravel(), lat.ravel(), box)
     none = np.empty(0, dtype=np.int64)
-    outer, inner, border = [none], [none], [none]
+    outer, border = [none], [none]
+    first, last = [none], [none]
     for piece in pieces(crs, box):
         paths = [_path(lattice, crs, side, box) for side in piece]
         touched = [_touched(lattice, path) for path in paths]
         outer += touched
         border += [keys for side, keys in zip(piece, touched, strict=True) if _is_border(side, box)]
-        inner.append(_inside(lattice, *(np.concatenate([path[axis] for path in paths]) for axis in (0, 1))))
-    return distinct(outer + inner), distinct(outer), distinct(border)
+        for low, high in _inside(
+            lattice, *(np.concatenate([path[axis] for path in paths]) for axis in (0, 1))
+        ):
+            first.append(low)
+            last.append(high)
+    ends = distinct(outer)
+    keys = Runs.of(np.concatenate([ends, *first]), np.concatenate([ends, *last]))
+    return keys, ends, distinct(border)
 
 
 def _is_border(side: Side, box: Box) -> bool:
@@ -167,8 +177,11 @@ def _touched(lattice: Lattice, path: _Path) -> Ints:
     return distinct(found)
 
 
-def _inside(lattice: Lattice, x: Floats, y: Floats) -> Ints:
-    """Return the squares whose centres a closed path goes around: row by row, between its crossings."""
+def _inside(lattice: Lattice, x: Floats, y: Floats) -> list[tuple[Ints, Ints]]:
+    """Return first and last keys of the squares whose centres a closed path goes around.
+
+    Row by row, between the path's crossings; in a row, columns on either side of 0 have keys of their own.
+    """
     size = float(lattice.size)
     x, y = np.append(x, x[:1]), np.append(y, y[:1])
     row = np.floor(y / size - 0.5)
@@ -178,14 +191,19 @@ def _inside(lattice: Lattice, x: Floats, y: Floats) -> Ints:
     at = x[cross] + (x[cross + 1] - x[cross]) * share
     order = np.lexsort((at, rows))
     rows, at = rows[order][::2], at[order]
-    first, last = np.ceil(at[::2] / size - 0.5), np.floor(at[1::2] / size - 0.5)
-    count = np.maximum(last - first + 1, 0).astype(np.int64)
-    offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    return key(np.repeat(rows, count), np.repeat(first, count) + offset)
+    west, east = np.ceil(at[::2] / size - 0.5), np.floor(at[1::2] / size - 0.5)
+    up, down = (west <= east) & (east >= 0), (west <= east) & (west < 0)
+    return [
+        (key(rows[up], np.maximum(west[up], 0)), key(rows[up], east[up])),
+        (key(rows[down], np.minimum(east[down], -1)), key(rows[down], west[down])),
+    ]
 
 
 def key(rows: Floats, cols: Floats) -> Ints:
-    """Pack whole coordinates so that numbers sort as ids do: N or E up, then S or W away from 0."""
+    """Pack whole coordinates so that numbers sort as ids do: N or E up, then S or W away from 0.
+
+    Neighbours in a row, on one side of 0, have successive keys.
+    """
     packed = [np.where(part < 0, _NEGATIVE - part, part).astype(np.int64) for part in (rows, cols)]
     return (packed[0] << 32) | packed[1]
 

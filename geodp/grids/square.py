@@ -87,7 +87,7 @@ class Square(Grid):
         """Return how many cells ``box`` holds: exact in degrees, nearly so in metres."""
         if self.crs is None:
             return _rows(self, box).size * _columns(self, box).size
-        from geodp.grids.projected import estimate
+        from geodp.grids.sheets import estimate
 
         return estimate(self.cell_size, self.crs, box)
 

@@ -3,6 +3,7 @@
 import h3.api.basic_int as h3
 import numpy as np
 import pytest
+import shapely
 
 from geodp.bounds import WORLD, Box, clamp, wrap
 from geodp.grids import H3, Square
@@ -174,7 +175,60 @@ def test_squares_of_a_metre_over_the_world_need_no_list():
     assert len(rows) == 2
 
 
-@pytest.mark.parametrize("spec", ["square:1000@3035", "box"])
+@pytest.mark.parametrize(
+    ("crs", "box"),
+    [
+        (3035, (6, 47, 15, 55)),
+        (32633, (9, -3, 15, 3)),  # both sides of the equator
+        (3857, (-20, 10, 10, 50)),  # both sides of the central meridian
+        (3857, (170, -20, 190, 20)),  # across 180
+        (3413, (-180, 60, 180, 90)),  # around the pole
+        ("ESRI:54009", (-60, -40, 60, 40)),
+    ],
+)
+def test_numbers_are_exactly_the_listed_domain_of_metres(crs, box):
+    rng, box = np.random.default_rng(12), Box.parse(box)
+    for size in (500_000, 130_000, "52123.5"):
+        grid = Square(size, crs=crs)
+        listed, numbered = grid.domain(box), ranked(grid, box)
+        everything = np.arange(listed.n_cells)
+        assert numbered.n_cells == listed.n_cells
+        assert numbered.name == listed.index.name
+        assert numbered.contains(everything).all()
+        assert numbered.ids(everything).tolist() == listed.index.tolist() == sorted(listed.index)
+        assert (numbered.numbers(listed.index.to_numpy(object)) == everything).all()
+        assert (numbered.on_edge(everything) == listed.edge).all()
+        some = rng.permutation(everything)[:50]
+        assert all(a.equals(b) for a, b in zip(numbered.outlines(some), listed.geometry()[some], strict=True))
+        points = wrap(rng.uniform(-180, 180, 300)), rng.uniform(-90, 90, 300)
+        inside = clamp(*points, box)[:2]
+        assert len(listed.locate(*inside)[0]) == 300
+        for lon, lat in (points, inside):
+            for a, b in zip(numbered.locate(lon, lat), listed.locate(lon, lat), strict=True):
+                assert a.tolist() == b.tolist()
+
+
+def test_squares_of_ten_metres_over_a_country_need_no_list():
+    """About 5 billion squares, kept as stretches of rows."""
+    grid, box = Square(10, crs=3035), Box.parse((6, 47, 15, 55))
+    domain = ranked(grid, box)
+    assert domain.n_cells == pytest.approx(grid.estimate(box), rel=1e-4)
+    some = np.unique(np.random.default_rng(13).integers(0, domain.n_cells, 300))
+    ids = domain.ids(some)
+    assert ids.tolist() == sorted(ids)
+    assert (domain.numbers(ids.astype(object)) == some).all()
+    centres = shapely.centroid(domain.outlines(some))
+    _, cells = domain.locate(shapely.get_x(centres), shapely.get_y(centres))
+    assert cells.tolist() == some.tolist()
+    assert not domain.on_edge(some).all()
+
+
+def test_a_border_of_too_many_squares_is_refused():
+    with pytest.raises(ValueError, match=r"border of bounds .* more than 1,000,000\. Choose larger cells"):
+        ranked(Square("0.1", crs=3035), Box.parse((6, 47, 15, 55)))
+
+
+@pytest.mark.parametrize("spec", ["box"])
 def test_grids_without_numbers_say_what_to_do(spec):
     from geodp.grids import grid
 
