@@ -12,12 +12,12 @@ from geodp.exact import exact
 from geodp.maps import drawing, words
 from geodp.maps.differences import Change, change, check_comparable
 from geodp.maps.held import Held
-from geodp.maps.pictures import Picture, certain_enough, halfwidths, picture
+from geodp.maps.pictures import Picture, certain_enough, halfwidths, heading, picture
 from geodp.maps.plotting import Plate, needs, new_figure, settle
 from geodp.maps.rules import least_told, measured, told
 from geodp.maps.scales import Scale, scale_of
 from geodp.maps.slotted import Slot, asks_for_one, slots_of
-from geodp.wording import at_most, shown
+from geodp.wording import at_most, brief, shown
 from geodp.wording import figure as said
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def compare_maps(
     ['mon', 'tue', 'tue less mon']
     """
     needs("matplotlib")
+    names, title = _two_names(names), heading(title)
     pictures = [picture(frame, rule=rule, level=level) for frame in (a, b)]
     check_comparable(pictures[0].rows, pictures[1].rows)
     parts = [_one_slot(shows.rows, slot) for shows in pictures]
@@ -119,6 +120,14 @@ def _one_slot(rows: Held, slot: Any) -> Slot:
     if not asks_for_one(rows, slot):
         raise ValueError(f"these releases have slots; compare one of them, slot={parts[0].value!r}.")
     return parts[0]
+
+
+def _two_names(names: object) -> tuple[str, str]:
+    if not (
+        isinstance(names, tuple | list) and len(names) == 2 and all(isinstance(one, str) for one in names)
+    ):
+        raise TypeError(f"names must be two texts, what the two maps are called; got {brief(names)}.")
+    return shown(names[0]), shown(names[1])
 
 
 def _title(shows: Picture, part: Slot) -> str:

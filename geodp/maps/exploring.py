@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from geodp.maps import drawing
 from geodp.maps.outlines import are_points, in_view, outlines
-from geodp.maps.pictures import Picture, picture
+from geodp.maps.pictures import Picture, picture, switch
 from geodp.maps.plotting import needs
 from geodp.maps.scales import HATCHED, UNTOLD
 from geodp.maps.sheets import turned_sheet
@@ -92,6 +92,7 @@ def explore(
     needs("folium")
     import folium
 
+    switch(legend, "legend")
     shows = picture(frame, column, error=error, rule=rule, level=level)
     parts = slots_of(shows.rows, slot)
     _check_size(parts)
@@ -140,6 +141,10 @@ def _projection(lonlat: NDArray[np.object_], tiles: Any) -> str:
 def _base_map(tiles: Any) -> Any:
     import folium
 
+    if not isinstance(tiles, str) and not hasattr(tiles, "build_url"):
+        raise TypeError(
+            f"tiles must be a name, an address, an xyzservices.TileProvider or None; got {type(tiles).__name__}."
+        )
     layer = folium.TileLayer(tiles, control=False)
     said = [layer.tiles, *(text for text in layer.options.values() if isinstance(text, str))]
     if any(mark in text for text in said for mark in ("{{", "{%", "{#")):

@@ -13,9 +13,9 @@ from geodp.maps import words
 from geodp.maps.held import Held, held
 from geodp.maps.rules import least_told, measured, told
 from geodp.maps.scales import Scale, drawn_column, scale_of
-from geodp.wording import shown
+from geodp.wording import brief, shown
 
-__all__ = ["Picture", "certain_enough", "halfwidths", "picture"]
+__all__ = ["Picture", "certain_enough", "halfwidths", "heading", "picture", "switch"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -88,6 +88,33 @@ class Picture:
         )
 
 
+def switch(value: object, name: str) -> None:
+    """Refuse what is neither True nor False: an array or a word in its place is a slip.
+
+    Raises
+    ------
+    TypeError
+        ``value`` is no bool.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {brief(value)}.")
+
+
+def heading(title: object) -> str | None:
+    """Return a title with escapes for what would not print, or None.
+
+    Raises
+    ------
+    TypeError
+        ``title`` is neither a text nor None.
+    """
+    if title is None:
+        return None
+    if not isinstance(title, str):
+        raise TypeError(f"title must be a text or None, got {brief(title)}.")
+    return "\n".join(shown(line, 200) for line in title.split("\n"))
+
+
 def picture(
     frame: pd.DataFrame,
     column: str | None = None,
@@ -127,6 +154,7 @@ def picture(
     >>> shows.column, shows.lines[0]
     ('count', 'eps 1, delta 0, for one who more or less')
     """
+    switch(error, "error")
     rows = held(frame)
     facts = rows.facts
     if error and column is not None:

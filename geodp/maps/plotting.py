@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from geodp.maps import drawing
 from geodp.maps.outlines import are_points, in_view, outlines
-from geodp.maps.pictures import Picture, picture
+from geodp.maps.pictures import Picture, heading, picture, switch
 from geodp.maps.sheets import Sheet, lay_out
 from geodp.maps.slotted import Slot, asks_for_one, slots_of
 
@@ -105,6 +105,8 @@ def plot(
     'distinct whos per square of 0.5°'
     """
     needs("matplotlib")
+    switch(legend, "legend")
+    title = heading(title)
     shows = picture(frame, column, error=error, rule=rule, level=level)
     alone = asks_for_one(shows.rows, slot)
     parts = slots_of(shows.rows, slot)

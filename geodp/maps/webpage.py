@@ -27,11 +27,11 @@ import geopandas as gpd
 from geodp._version import __version__
 from geodp.explaining import explain
 from geodp.maps.pagedata import page_data
-from geodp.maps.pictures import Picture, picture
+from geodp.maps.pictures import Picture, heading, picture, switch
 from geodp.maps.scales import HATCHED, UNTOLD
 from geodp.maps.words import EDGE
 from geodp.testing import NOT_PRIVATE
-from geodp.wording import shown
+from geodp.wording import brief, shown
 from geodp.writing import check_place, replaced
 
 __all__ = ["to_html"]
@@ -118,6 +118,7 @@ def to_html(
     ...     geodp.to_html(heat, Path(folder) / "heat.html").name
     'heat.html'
     """
+    switch(coastlines, "coastlines")
     origin = _origin(tiles, attribution)
     target = check_place(path)
     shows = picture(frame, column, error=error, rule=rule, level=level)
@@ -138,7 +139,7 @@ def _page(
     facts = shows.rows.facts
     styles = [*map(_asset, _STYLES), _colours(shows)]
     scripts = [*(_vendored(*names) for names in _VENDORED), "\n".join(map(_asset, _OURS))]
-    name = shown(title, 200) if title is not None else shows.title[:1].upper() + shows.title[1:]
+    name = heading(title) or shows.title[:1].upper() + shows.title[1:]
     return Template(_asset("page.html")).substitute(
         policy=_policy(scripts, styles, origin),
         version=escape(__version__),
@@ -199,9 +200,10 @@ def _origin(tiles: str | None, attribution: str | None) -> str:
         return ""
     if not isinstance(tiles, str) or _TILES.fullmatch(tiles) is None or not _has_places(tiles):
         raise ValueError(
-            f'tiles must be an address such as "https://tile.openstreetmap.org/{{z}}/{{x}}/{{y}}.png", got {tiles!r}.'
+            'tiles must be an address such as "https://tile.openstreetmap.org/{z}/{x}/{y}.png", '
+            f"got {brief(tiles)}."
         )
-    if not attribution:
+    if not isinstance(attribution, str) or not attribution:
         raise ValueError('tiles needs attribution="...": say whose base map it is, as its licence asks.')
     parts = urlsplit(tiles)
     host = parts.netloc.replace("{s}", "*", 1)

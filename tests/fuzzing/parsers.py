@@ -34,7 +34,7 @@ from geodp.ledger import Ledger
 from geodp.slots import slots
 from geodp.terms import Terms
 
-__all__ = ["CELLS", "PARSERS", "SEEDS", "files", "seeds"]
+__all__ = ["CELLS", "PARSERS", "SEEDS", "files", "heat", "seeds"]
 
 REFUSED = (GeoDPError, ValueError, TypeError)
 NYC = "-74.3,40.4,-73.6,41.0"
@@ -283,15 +283,15 @@ def records(data):
         facts = json.loads(data)
     except (ValueError, RecursionError):
         return False
-    heat = _heat().copy()
-    heat.attrs["geodp"] = facts
+    frame = heat().copy()
+    frame.attrs["geodp"] = facts
     for call in (geodp.record, geodp.explain, geodp.signal, lambda frame: geodp.total(frame, (0, 0, 1, 1))):
-        _accepts(call, heat)
+        _accepts(call, frame)
     return isinstance(facts, dict) and _accepts(geodp.explain, facts)
 
 
 @cache
-def _heat():
+def heat():
     points = gpd.GeoDataFrame({"rider": ["a"]}, geometry=gpd.points_from_xy([0.1], [0.1]), crs=4326)
     return geodp.heatmap(points, 1, subject="rider", cap=1, bounds=(0, 0, 1, 1), grid="square:0.5")
 
@@ -304,7 +304,7 @@ def files():
     made = {}
     for suffix in (".geojson", ".parquet", ".png", ".gpkg", ".fgb"):
         path = _folder() / f"seed{suffix}"
-        write(_heat(), path)
+        write(heat(), path)
         made[suffix] = path.read_bytes()
     return made
 
@@ -437,5 +437,5 @@ SEEDS = {
 def seeds(name):
     """Return good and nearly good inputs of one parser."""
     if name == "records":
-        return [json.dumps(_heat().attrs["geodp"]).encode()]
+        return [json.dumps(heat().attrs["geodp"]).encode()]
     return SEEDS[name]

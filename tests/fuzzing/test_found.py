@@ -207,6 +207,45 @@ def test_a_damaged_file_is_no_release_and_is_not_quoted(suffix, old, new, tmp_pa
     assert error.value.__suppress_context__
 
 
+@pytest.mark.parametrize("tiles", [{}, 5, True, b"x", ["OpenStreetMap"], object()])
+def test_tiles_of_another_type_are_refused_by_it(tiles):
+    heat = parsers.heat()
+    with pytest.raises(TypeError, match="tiles must be a name"):
+        geodp.explore(heat, tiles=tiles)
+
+
+@pytest.mark.parametrize("value", [NotImplemented, "no", np.ones(2), None, 2])
+def test_switches_of_maps_are_true_or_false(value, tmp_path):
+    made = parsers.heat()
+    for call in (
+        lambda: geodp.plot(made, error=value),
+        lambda: geodp.plot(made, legend=value),
+        lambda: geodp.explore(made, legend=value),
+        lambda: geodp.to_html(made, tmp_path / "x.html", error=value),
+        lambda: geodp.to_html(made, tmp_path / "x.html", coastlines=value),
+    ):
+        with pytest.raises(TypeError, match="must be True or False"):
+            call()
+
+
+TILES = "https://tile.openstreetmap.org/{z}/{x}/{y}.png"
+
+
+@pytest.mark.parametrize("value", [[None], 5, NotImplemented, b"x"])
+def test_titles_and_names_of_maps_are_texts(value, tmp_path):
+    made = parsers.heat()
+    for call in (
+        lambda: geodp.plot(made, title=value),
+        lambda: geodp.compare_maps(made, made, title=value),
+        lambda: geodp.compare_maps(made, made, names=value),
+        lambda: geodp.compare_maps(made, made, names=("a", value)),
+        lambda: geodp.to_html(made, tmp_path / "x.html", title=value),
+        lambda: geodp.to_html(made, tmp_path / "x.html", tiles=TILES, attribution=value),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            call()
+
+
 # --- sizes --------------------------------------------------------------------------------------------
 
 

@@ -4,10 +4,13 @@ The ordinary suite makes some hundred calls, the same ones each time. ``pytest -
 and more calls each time, and ``FUZZ=100 pytest -m fuzz tests/fuzzing`` a hundred times as many.
 """
 
+import tempfile
 import warnings
 from fractions import Fraction
 
 import geopandas as gpd
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,6 +23,8 @@ import geodp
 from geodp import mechanisms
 from geodp.accounting import Charge
 from geodp.errors import GeoDPWarning
+
+mpl.use("agg")
 
 BOX = (-74.05, 40.68, -73.9, 40.82)
 WHO = {"subject": "rider", "cap": 2, "bounds": BOX, "grid": "square:0.05"}
@@ -178,6 +183,38 @@ PLANS = {
     "seeded": (lambda **k: geodp.testing.seeded(**k).__enter__, {"seed": 0}, {}),
 }
 
+SHOWN = {
+    "column": [None, "noisy_count"],
+    "rule": ["fdr"],
+    "level": [0.9],
+    "error": [True],
+    "cmap": [None, "viridis"],
+}
+
+
+def drawn(call):
+    """Draw, and let go of the figure: matplotlib keeps every one."""
+
+    def draw(**asked):
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a font need not have every character
+        try:
+            call(**asked)
+        finally:
+            plt.close("all")
+
+    return draw
+
+
+def written(call, ending):
+    """Write into a folder that is gone afterwards; where to is not fuzzed here."""
+
+    def write(**asked):
+        with tempfile.TemporaryDirectory() as folder:
+            call(path=f"{folder}/x.{ending}", **asked)
+
+    return write
+
+
 AFTERWARDS = {
     "record": (geodp.record, {"frame": HEAT}, {}),
     "explain": (geodp.explain, {"release": HEAT}, {}),
@@ -192,6 +229,21 @@ AFTERWARDS = {
             "frame": [HEAT],
         },
     ),
+    "readable": (geodp.readable, {"frame": HEAT}, {"rule": ["fdr"], "level": [0.9]}),
+    "plot": (drawn(geodp.plot), {"frame": HEAT}, SHOWN | {"slot": [1], "legend": [False], "title": TRICKS}),
+    "compare_maps": (
+        drawn(geodp.compare_maps),
+        {"a": HEAT, "b": HEAT},
+        {name: SHOWN[name] for name in ("rule", "level", "cmap")} | {"names": [("x", "y")], "title": TRICKS},
+    ),
+    "explore": (geodp.explore, {"frame": HEAT}, SHOWN | {"slot": [1], "tiles": [None, *TRICKS]}),
+    "to_html": (
+        written(geodp.to_html, "html"),
+        {"frame": HEAT, "coastlines": False},
+        {name: SHOWN[name] for name in SHOWN if name != "cmap"}
+        | {"title": TRICKS, "tiles": TRICKS, "attribution": TRICKS},
+    ),
+    "to_geojson": (written(geodp.to_geojson, "geojson"), {"frame": HEAT}, {"frame": [SLOTTED]}),
 }
 
 
