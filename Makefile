@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN = $(VENV)/bin/python
 WORKERS ?= 2
 
-.PHONY: test oldest demo notebooks docs audit accuracy mutants fuzz check format assets bench clean
+.PHONY: test oldest demo notebooks docs audit audit-deps accuracy mutants fuzz check format assets bench clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "geodp needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -54,6 +54,13 @@ mutants: $(VENV)/.ready
 fuzz: $(VENV)/.ready
 	$(RUN) -m pytest -n $(WORKERS) -q -m fuzz tests/fuzzing
 
+# Known vulnerabilities of what is installed, by pip-audit in an environment of its own. Asks PyPI's advisory
+# service, so it needs the network, and is not part of CI. What it says it skipped was not audited.
+audit-deps: $(VENV)/.ready
+	$(PYTHON) -m venv $(VENV)-audit
+	$(VENV)-audit/bin/python -m pip install --quiet pip-audit
+	$(VENV)-audit/bin/pip-audit --progress-spinner off --path $$($(RUN) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+
 check: $(VENV)/.ready
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
@@ -68,4 +75,4 @@ format: $(VENV)/.ready
 	$(RUN) -m ruff format .
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest build dist docs/_build docs/reference *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-audit build dist docs/_build docs/reference *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
