@@ -48,7 +48,7 @@ ZONES = gpd.GeoDataFrame(
     crs=4326,
 )
 # Releases of quite different ways, for what is tried with all of them.
-ASKED = ["square", "slots", "mean", "sparse", "auto", "together", "cap", "perturb", "view"]
+ASKED = ["slots", "mean", "sparse", "auto", "together", "cap", "perturb"]
 ORDINARY = ".geojson", ".gpkg", ".fgb", ".parquet", ".csv"
 
 
@@ -173,11 +173,13 @@ def svg(drawn):
 
 
 def search_ledger(net, book):
+    """Throw in the file, also what its journal left, and what the ledger tells; of its records the last ones."""
     for place in Path(book._storage.path).parent.glob(f"{book.name}*"):
         net.throw("ledger file", place)
     net.throw("ledger", f"{book!r} {book.spent()} {book.remaining()} {book.metric_spent()}")
-    net.throw("ledger", book.releases().to_csv() + book.releases().to_string() + book.verify().to_string())
-    for label in book.releases()["label"]:
+    entries = book.releases()
+    net.throw("ledger", entries.to_csv() + entries.to_string() + book.verify().to_string())
+    for label in entries["label"].iloc[-3:]:
         net.throw("ledger", json.dumps(book.record(label)))
 
 

@@ -48,7 +48,7 @@ def book(tmp_path, request):
     return geodp.Ledger(tmp_path / "city.ledger", eps=3, delta="9e-4", unit="rider", **more)
 
 
-DRAWN = {"h3", "slots", "mean", "zones", "centroid", "perturb"}
+DRAWN = {"h3", "mean", "centroid", "perturb"}
 
 
 @pytest.mark.sampled(rate=1e-8)
