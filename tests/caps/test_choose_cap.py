@@ -31,7 +31,7 @@ def poisoned(monkeypatch):
     def read(*_):
         raise AssertionError("rows were read")
 
-    return lambda: monkeypatch.setattr(caps, "place", read)
+    return lambda: monkeypatch.setattr(caps, "placed", read)
 
 
 def cells_of_riders(trips):
