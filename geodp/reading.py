@@ -17,6 +17,7 @@ import pandas as pd
 
 from geodp.errors import GeoDPError
 from geodp.silence import quiet
+from geodp.wording import brief
 
 __all__ = ["BadInput", "guarded", "is_local", "is_parquet", "is_text", "read_points", "read_polygons"]
 
@@ -220,9 +221,9 @@ def _require(path: str, wanted: Mapping[str, str], found: list[str], *, show: bo
     """Raise where a column is missing; the first line of a CSV is not shown, as it may be a row."""
     for name in wanted:
         if name not in found:
-            having = ", ".join(repr(column) for column in found[:20])
+            having = ", ".join(brief(column) for column in found[:20])
             hint = f"; it has {having}" if show else " in its first line"
-            raise BadInput(f"{path} has no column {name!r}{hint}.")
+            raise BadInput(f"{path} has no column {brief(name)}{hint}.")
 
 
 def _in_crs(frame: gpd.GeoDataFrame, path: str, crs: str | None) -> gpd.GeoDataFrame:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from geodp.plans import Plan
     from geodp.policy import Policy
 
+from geodp.wording import brief
+
 __all__ = [
     "check_frame",
     "check_subject",
@@ -233,10 +235,12 @@ def _dtypes(frame: gpd.GeoDataFrame, names: list[Any]) -> dict[Any, Any]:
         times = int((frame.columns == name).sum())
         if times != 1:
             if name in frame.index.names:
-                raise ValueError(f"{name!r} is in the frame's index; make it a column: gdf.reset_index().")
-            columns = ", ".join(repr(column) for column in frame.columns[:20])
+                raise ValueError(
+                    f"{brief(name)} is in the frame's index; make it a column: gdf.reset_index()."
+                )
+            columns = ", ".join(brief(column) for column in frame.columns[:20])
             problem = "has no column" if times == 0 else "has more than one column"
-            raise ValueError(f"the frame {problem} {name!r}; it has {columns}.")
+            raise ValueError(f"the frame {problem} {brief(name)}; it has {columns}.")
         found[name] = frame.dtypes[name]
     return found
 

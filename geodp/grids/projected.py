@@ -34,8 +34,8 @@ def canonical(crs: Any) -> str:
     ValueError
         The CRS is unknown, not projected, or not in metres.
     """
-    if isinstance(crs, bool):
-        raise TypeError("crs must be an EPSG code or anything pyproj.CRS takes, got a bool.")
+    if isinstance(crs, bool) or crs is NotImplemented:
+        raise TypeError(f"crs must be an EPSG code or anything pyproj.CRS takes, got {brief(crs)}.")
     try:
         known = CRS.from_user_input(crs)
     except (CRSError, UnicodeError):

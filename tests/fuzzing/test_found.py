@@ -246,6 +246,29 @@ def test_titles_and_names_of_maps_are_texts(value, tmp_path):
             call()
 
 
+@pytest.mark.parametrize("label", ["a\nb", "", " x", "x" * 10_000])
+def test_a_label_that_none_can_be_is_a_wrong_argument(label, tmp_path, capsys):
+    path = str(tmp_path / "x.ledger")
+    Ledger(path, eps=1)
+    assert main(["show", path, label]) == 2
+    assert "label must be" in capsys.readouterr().err
+
+
+def test_columns_with_endless_names_are_quoted_short():
+    frame = gpd.GeoDataFrame(
+        {"x" * 100_000: [1], "y" * 100_000: [1]}, geometry=gpd.points_from_xy([0.1], [0.1]), crs=4326
+    )
+    for call in (lambda: geodp.audit(frame, **WHO), lambda: geodp.heatmap(frame, 1, **WHO)):
+        with pytest.raises(ValueError, match="has no column 'rider'") as error:
+            call()
+        assert len(str(error.value)) < 5000
+
+
+def test_what_is_no_value_at_all_is_no_crs():
+    with pytest.raises(TypeError, match="crs must be an EPSG code"):
+        geodp.Square("0.1", NotImplemented)
+
+
 # --- sizes --------------------------------------------------------------------------------------------
 
 
