@@ -11,7 +11,7 @@ import numpy as np
 from attacked_plans import reach
 
 from geodp import chunks, contribution, prf, release, testing
-from geodp.grids import ranked, zones
+from geodp.grids import zones
 
 RELATIONS = ("add_remove_one", "replace_one")
 MECHANISMS = ("laplace", "gaussian")
@@ -68,7 +68,7 @@ def in_partitions(rows, cuts):
 def in_chunks_of(size):
     """Work through rows, pairs and keys in tiny pieces, so that pieces begin and end everywhere."""
     with ExitStack() as patches:
-        for module in (contribution, prf, ranked, zones):
+        for module in (contribution, prf, zones):
             patches.enter_context(patch.object(module, "_CHUNK", size))
         patches.enter_context(patch.object(chunks.slices, "__defaults__", (size,)))
         yield
