@@ -164,7 +164,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     known = ("points", "cells", "caps", "subjects")
-    parser.add_argument("what", nargs="*", choices=[*known, []], default=known)
+    parser.add_argument("what", nargs="*", choices=[*known, []], default=[])
     parser.add_argument("--most", type=float, default=1e7)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()

@@ -9,7 +9,7 @@ each at most four times, adds noise, returns every cell, empty or not, and outli
 ``pip install "geodp[bench]"``; without it that row is left out.
 
 Bars, by the clock on two idle cores: H3 at most 1.25 times the bare h3 comprehension, squares at most 2.5 times
-``numpy.histogram2d`` of bare arrays, 1 M cells with geometry at most 5 times their bare outlines, and peak memory
+``numpy.histogram2d`` of the same frame, 1 M cells with geometry at most 5 times their bare outlines, and peak memory
 beyond frame and plan at most 6 times the coordinates, which are 16 bytes a point.
 """
 
