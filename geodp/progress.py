@@ -1,7 +1,7 @@
 """Bars for what takes more than a few seconds: stages and percentages, and nothing that counts rows.
 
 How many points there are, how fast they go and in how many partitions they lie would be facts about people;
-a bar shows none of them. ``progress=False`` silences every bar of a call.
+a bar shows none of them, and goes in tenths. ``progress=False`` silences every bar of a call.
 """
 
 import warnings
@@ -16,6 +16,7 @@ from geodp.wording import brief
 __all__ = ["Bar", "current", "showing", "stage"]
 
 _DELAY = 2.0
+_STEP = 10
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar}|"
 
 _shown: ContextVar[bool] = ContextVar("geodp_progress", default=True)
@@ -40,9 +41,9 @@ class Bar:
             return
         if self._inner is None:
             self._inner = _tqdm(self._words)
-        percent = int(100 * part)
-        if percent > self._inner.n:
-            self._inner.update(percent - self._inner.n)
+        # Every tenth, one after the other: other steps would tell in how many parts the rows were cut.
+        while self._inner.n + _STEP <= 100 * part + 1e-9:
+            self._inner.update(_STEP)
 
     def close(self) -> None:
         """Take the bar away."""

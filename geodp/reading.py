@@ -3,6 +3,10 @@
 What a library says of a file it cannot read may quote it, so errors name the file and what was looked for,
 never what was found. Only the columns that a release needs are read. Ids of a text file stay the text they
 are: read as numbers, ``007`` and ``7`` would become one person, whose rows two people could move.
+
+No row may decide how another is read, so the kind of a column is what the file declares, or what a call says.
+Columns of whole numbers keep their gaps as gaps: as floats, ids from 2**53 up would be none any more. GeoJSON,
+which declares nothing, is read feature by feature, and a format whose types would be guessed from rows is refused.
 """
 
 import logging
@@ -16,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from geodp.errors import GeoDPError
+from geodp.features import is_geojson, read_features
 from geodp.silence import quiet
 from geodp.wording import brief
 
@@ -24,6 +29,9 @@ __all__ = ["BadInput", "guarded", "is_local", "is_parquet", "is_text", "read_poi
 T = TypeVar("T")
 
 _PARQUET = (".parquet", ".geoparquet", ".pq")
+_DECLARED = frozenset(
+    {"FlatGeobuf", "GPKG", "ESRI Shapefile", "OpenFileGDB", "SQLite", "PostgreSQL", "Arrow"}
+)
 _TEXT = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 
 
@@ -48,7 +56,7 @@ def read_points(
         A file that pyogrio reads, GeoParquet (a file or a folder of them), or CSV. Anything that GDAL
         opens by name (``https://``, ``/vsizip/``) is passed on to it.
     columns : mapping of str to {"text", "number"}
-        Columns to read; the kind counts for CSV, where nothing else says it.
+        Columns to read; the kind counts for CSV and GeoJSON, where nothing else says it.
     lon, lat : str, optional
         Columns of longitudes and latitudes (or of x and y in ``crs``), in CSV and in Parquet without
         geometry.
@@ -71,7 +79,12 @@ def read_points(
         return gpd.GeoDataFrame(table[list(columns)], geometry=points, crs=crs or 4326)
     if is_text(path):
         raise BadInput(f"{path}: a CSV needs --lon and --lat, the columns that hold the coordinates.")
-    frame = _read_parquet(path, columns) if is_parquet(path) else _read_layer(path, columns, layer)
+    if is_parquet(path):
+        frame = _read_parquet(path, columns)
+    elif is_geojson(path) and is_local(path):
+        frame = guarded(path, lambda: read_features(path, columns))
+    else:
+        frame = _read_layer(path, columns, layer)
     return _in_crs(frame, path, crs)
 
 
@@ -174,8 +187,34 @@ def _read_table(path: str, kinds: Mapping[str, str]) -> pd.DataFrame:
     if not is_parquet(path):
         raise BadInput(f"{path}: --lon and --lat go with CSV and Parquet; this format holds its own points.")
     _require(path, kinds, _parquet_schema(path)[0])
-    table: pd.DataFrame = guarded(path, lambda: pd.read_parquet(path, columns=list(kinds)))
-    return table
+    _check_files(path, list(kinds), None)
+    return guarded(path, lambda: _columns(path, list(kinds)))
+
+
+def _columns(path: str, names: list[str]) -> pd.DataFrame:
+    """Return columns of Parquet in the dtypes of its schema, whichever values are missing."""
+    import pyarrow.dataset
+
+    table = pyarrow.dataset.dataset(path, format="parquet").to_table(columns=names)
+    frame: pd.DataFrame = table.to_pandas(types_mapper=_nullable().get, ignore_metadata=True)
+    return frame
+
+
+def _nullable() -> dict[Any, Any]:
+    """Return the dtypes that keep whole numbers and booleans as they are where some are missing."""
+    import pyarrow
+
+    return {
+        pyarrow.bool_(): pd.BooleanDtype(),
+        pyarrow.int8(): pd.Int8Dtype(),
+        pyarrow.int16(): pd.Int16Dtype(),
+        pyarrow.int32(): pd.Int32Dtype(),
+        pyarrow.int64(): pd.Int64Dtype(),
+        pyarrow.uint8(): pd.UInt8Dtype(),
+        pyarrow.uint16(): pd.UInt16Dtype(),
+        pyarrow.uint32(): pd.UInt32Dtype(),
+        pyarrow.uint64(): pd.UInt64Dtype(),
+    }
 
 
 def _read_parquet(path: str, columns: Mapping[str, str]) -> gpd.GeoDataFrame:
@@ -183,7 +222,13 @@ def _read_parquet(path: str, columns: Mapping[str, str]) -> gpd.GeoDataFrame:
     if geometry is None:
         raise BadInput(f"{path}: this Parquet has no geometry. Name its coordinates with --lon and --lat.")
     _require(path, columns, names)
-    return guarded(path, lambda: gpd.read_parquet(path, columns=list(dict.fromkeys([*columns, geometry]))))
+    _check_files(path, list(columns), geometry)
+
+    def work() -> gpd.GeoDataFrame:
+        points = gpd.read_parquet(path, columns=[geometry]).geometry
+        return gpd.GeoDataFrame(_columns(path, list(columns)), geometry=points.array, crs=points.crs)
+
+    return guarded(path, work)
 
 
 def _parquet_schema(path: str) -> tuple[list[str], str | None]:
@@ -200,13 +245,54 @@ def _parquet_schema(path: str) -> tuple[list[str], str | None]:
     return guarded(path, work)
 
 
+def _check_files(path: str, names: list[str], geometry: str | None) -> None:
+    """Raise where one of several files has other columns, types or another CRS: its rows would be lost."""
+    import json
+
+    def facts(schema: Any) -> list[Any]:
+        types = [str(schema.field(name).type) if name in schema.names else None for name in names]
+        geo = json.loads((schema.metadata or {}).get(b"geo", b"{}"))
+        place = geo.get("columns", {}).get(geometry, {}) if geometry is not None else {}
+        return [
+            [str(kind).removeprefix("large_") for kind in types],
+            place.get("crs", "left out"),
+            place.get("encoding"),
+        ]
+
+    def work() -> str | None:
+        import pyarrow.dataset
+
+        files = list(pyarrow.dataset.dataset(path, format="parquet").get_fragments())
+        first = facts(files[0].physical_schema) if files else None
+        return next((str(file.path) for file in files if facts(file.physical_schema) != first), None)
+
+    odd = guarded(path, work)
+    if odd is not None:
+        raise BadInput(
+            f"{odd}: its columns, their types or its CRS are not those of the other files in {path}."
+        )
+
+
 def _read_layer(path: str, columns: Mapping[str, str], layer: str | None) -> gpd.GeoDataFrame:
     import pyogrio
 
-    fields = guarded(path, lambda: list(pyogrio.read_info(path, **_layer(layer))["fields"]))
-    _require(path, columns, fields)
+    facts = guarded(path, lambda: pyogrio.read_info(path, **_layer(layer)))
+    if facts["driver"] not in _DECLARED:
+        raise BadInput(
+            f"{path}: {facts['driver']} does not declare types of columns; they would be guessed from all rows, and "
+            "one row could change how another is read. Write GeoPackage, FlatGeobuf, GeoParquet, GeoJSON or CSV."
+        )
+    _require(path, columns, list(facts["fields"]))
     frame = guarded(
-        path, lambda: gpd.read_file(path, engine="pyogrio", columns=list(columns), **_layer(layer))
+        path,
+        lambda: gpd.read_file(
+            path,
+            engine="pyogrio",
+            columns=list(columns),
+            use_arrow=True,
+            arrow_to_pandas_kwargs={"types_mapper": _nullable().get},
+            **_layer(layer),
+        ),
     )
     if not isinstance(frame, gpd.GeoDataFrame):
         raise BadInput(f"{path}: this file has no geometry.")

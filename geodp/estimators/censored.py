@@ -80,6 +80,8 @@ def _fit(likelihood: Likelihood, below: Floats, histogram: Ints, others: int) ->
     total = float(seen + others)
     prior = np.full(len(below), max(seen, 1) / (total + 1) / (len(below) - 1))
     prior[0] = max(1 - prior[1:].sum(), _TINY)
+    if not total:  # every public cell is so full that it is taken at its word
+        return np.asarray(prior / prior.sum())
     weight, rest = histogram / total, others / total
     for _ in range(_ITERATIONS):
         before = prior

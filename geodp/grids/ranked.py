@@ -352,6 +352,9 @@ class _Labels:
     def texts(self, ranks: Ints, signs: str, width: int) -> list[str]:
         """Return the labels, with their letter."""
         squares = self.squares(ranks).tolist()
+        ends = (number for run in self.axis.runs for number in run)
+        # As in the listed domain: a cell that is cut at a pole can have a corner beyond it.
+        width = max(width, *(len(self.axis.lattice.label(number, 0).partition(".")[0]) for number in ends))
         return [signs[number < 0] + self.axis.lattice.label(number, width) for number in squares]
 
     def of_texts(self, texts: list[str]) -> Ints:

@@ -15,6 +15,7 @@ import pytest
 from commands import ASKED, NYC, WHERE, WHO
 
 import geodp
+from geodp import reading
 from geodp.reading import read_points
 from geodp.testing import noiseless
 
@@ -208,12 +209,13 @@ def test_broken_rows_of_a_csv_are_left_out_without_a_word(run, folder):
 
 def test_only_the_columns_that_count_are_read(run, folder, monkeypatch):
     read = []
-    plain = gpd.read_parquet
+    points, columns = gpd.read_parquet, reading._columns
     monkeypatch.setattr(
-        gpd, "read_parquet", lambda path, columns: read.append(columns) or plain(path, columns=columns)
+        gpd, "read_parquet", lambda path, columns: read.append(columns) or points(path, columns=columns)
     )
+    monkeypatch.setattr(reading, "_columns", lambda path, names: read.append(names) or columns(path, names))
     assert run("heatmap", "trips.parquet", "-o", "heat.csv", *ASKED, "--by", "hour=0:2").code == 0
-    assert read == [["rider", "hour", "geometry"]]
+    assert read == [["geometry"], ["rider", "hour"]]
 
 
 def test_eps_is_exact_as_typed(run, folder):

@@ -147,7 +147,9 @@ def test_numbers_are_exactly_the_listed_domain_squares():
         box = WORLD if rng.random() < 0.1 else some_box(rng)
         if rng.random() < 0.3:  # corners on the lattice
             box = Box.parse((int(box.west), int(box.south), int(box.west) + 3, min(90, int(box.south) + 3)))
-        grid = Square(rng.choice(["0.1", "0.25", "7", "1", "0.001", "2.5", "13"]))
+        grid = Square(
+            rng.choice(["0.1", "0.25", "7", "1", "0.001", "2.5", "13", "12.5", "20", "25", "60", "89"])
+        )
         if grid.estimate(box) > 5000:
             continue
         listed, numbered = grid.domain(box), ranked(grid, box)

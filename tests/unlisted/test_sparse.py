@@ -316,6 +316,18 @@ def test_intervals_hold_for_all_public_keys_at_once():
     assert (heat["noisy_count"] - heat["lower"]).eq(h).all()
 
 
+@pytest.mark.parametrize("grid", ["h3:5", "square:0.5"])
+def test_a_map_all_of_whose_cells_are_full(grid):
+    """Nothing is left to fit a prior to; every count is taken at its word."""
+    rng = np.random.default_rng(0)
+    crowd = frame(range(20_000), rng.uniform(-74.2, -73.8, 20_000), rng.uniform(40.5, 41, 20_000))
+    heat = geodp.heatmap(
+        crowd, 1.0, subject="rider", cap=1, bounds=(-74.05, 40.68, -73.9, 40.82), grid=grid, cells="sparse"
+    )
+    assert len(heat) >= 1
+    assert (heat["estimate"] == heat["noisy_count"]).all()
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

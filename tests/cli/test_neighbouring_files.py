@@ -1,0 +1,191 @@
+"""One row more in a file changes how no other row is read: not its id, its value, its slot, nor whether it is."""
+
+import json
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from geodp.reading import BadInput, read_points
+from geodp.subjects import subjects
+
+KINDS = {"rider": "text", "minutes": "number", "hour": "number"}
+LARGE = 2**60
+BASE = [(LARGE + i, 1.5 * i, i % 3) for i in range(6)]
+MORE = [
+    None,
+    True,
+    1.0,
+    1,
+    "1",
+    "bob",
+    ["bob"],
+    {"a": 1},
+    2**63,
+    10**30,
+    1e300,
+    "2026-11-30",
+    LARGE + 1,
+    -0.0,
+]
+
+
+def feature(rider, minutes=1.0, hour=1, place=(0.5, 0.5)):
+    """Return a feature of GeoJSON."""
+    properties = {"rider": rider, "minutes": minutes, "hour": hour}
+    return {
+        "type": "Feature",
+        "properties": properties,
+        "geometry": {"type": "Point", "coordinates": list(place)},
+    }
+
+
+def geojson(folder, features, name="a.geojson"):
+    path = folder / name
+    lines = name.endswith("l")
+    whole = {"type": "FeatureCollection", "features": features}
+    path.write_text("\n".join(map(json.dumps, features)) if lines else json.dumps(whole))
+    return str(path)
+
+
+def facts(frame, n):
+    """Return all that the first n rows say."""
+    frame = frame.iloc[:n]
+    who = subjects(frame["rider"])
+    ids = [None if code < 0 else who.ids[code] for code in who.codes]
+    values = frame[["minutes", "hour"]].to_numpy(dtype=float, na_value=np.nan)
+    return ids, [type(some) for some in ids], values.tolist(), frame.geometry.to_wkb().tolist()
+
+
+@pytest.mark.parametrize("name", ["a.geojson", "a.geojsonl"])
+@pytest.mark.parametrize(
+    "base", [[row[0] for row in BASE], ["1", "a", "b", "007", "x", "y"], [0.5, None, [1], 2.5, 1, "1"]]
+)
+@pytest.mark.parametrize("more", MORE, ids=repr)
+def test_a_feature_more(tmp_path, name, base, more):
+    rows = [feature(rider, *row[1:]) for rider, row in zip(base, BASE, strict=True)]
+    without = read_points(geojson(tmp_path, rows, name), KINDS)
+    for extra in (feature(more), feature("z", more, more), {**feature(1), "properties": {"met Ana": 1}}):
+        with_it = read_points(geojson(tmp_path, [*rows, extra], name), KINDS)
+        assert facts(with_it, 6) == facts(without, 6)
+        assert with_it.dtypes.equals(without.dtypes)
+        assert len(with_it) == 7
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        None,
+        7,
+        "x",
+        [],
+        {},
+        {"type": "Feature"},
+        {"type": "Feature", "properties": 3, "geometry": {"type": "Point"}},
+    ]
+    + [
+        feature(1, place=place)
+        for place in ([], ["a", 1], [None, None], [1e999, 0], [[1, 2], [3, 4]], [10**400, 1])
+    ],
+    ids=repr,
+)
+def test_a_broken_feature_more(tmp_path, more):
+    rows = [feature(*row) for row in BASE]
+    without = read_points(geojson(tmp_path, rows), KINDS)
+    with_it = read_points(geojson(tmp_path, [*rows, more]), KINDS)
+    assert facts(with_it, 6) == facts(without, 6)
+    assert with_it.geometry.iloc[6] is None or not np.isfinite(with_it.geometry.iloc[6].x)
+
+
+def test_a_broken_line_more(tmp_path):
+    path = tmp_path / "a.ndjson"
+    lines = [json.dumps(feature(*row)) for row in BASE]
+    path.write_text("\n".join(lines))
+    without = read_points(str(path), KINDS)
+    path.write_text("\n".join([*lines, '{"type": "Feat', "[" * 100_000, "9" * 5000]))
+    assert facts(read_points(str(path), KINDS), 6) == facts(without, 6)
+
+
+def test_a_geojson_of_nobody_has_the_same_columns(tmp_path):
+    assert read_points(geojson(tmp_path, []), KINDS).dtypes.equals(
+        read_points(geojson(tmp_path, [feature(*row) for row in BASE]), KINDS).dtypes
+    )
+
+
+def test_the_crs_that_a_geojson_names(tmp_path):
+    path = tmp_path / "a.geojson"
+    crs = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::3035"}}
+    path.write_text(json.dumps({"type": "FeatureCollection", "crs": crs, "features": [feature(1)]}))
+    assert read_points(str(path), KINDS).crs == 3035
+    crs["properties"]["name"] = "urn:ogc:def:crs:OGC:1.3:CRS84"
+    path.write_text(json.dumps({"type": "FeatureCollection", "crs": crs, "features": [feature(1)]}))
+    assert read_points(str(path), KINDS).crs == 4326
+
+
+@pytest.mark.parametrize("end", ["gpkg", "fgb", "parquet"])
+@pytest.mark.parametrize("dtype", ["Int64", "Int32", "str"])
+def test_a_row_with_gaps_more(tmp_path, end, dtype):
+    start = LARGE if dtype == "Int64" else 100
+    base = pd.DataFrame({"rider": range(start, start + 6), "minutes": np.arange(6.0), "hour": range(6)})
+    base["rider"] = base["rider"].astype(dtype)
+    gaps = pd.DataFrame({"rider": [None], "minutes": [None], "hour": [None]})
+    read = []
+    for number, table in enumerate(
+        (base, pd.concat([base, gaps.astype({"rider": dtype, "minutes": float})]))
+    ):
+        frame = gpd.GeoDataFrame(
+            table.astype({"hour": "Int64"}).reset_index(drop=True),
+            geometry=gpd.points_from_xy([0.5] * len(table), [0.5] * len(table)),
+            crs=4326,
+        )
+        path = tmp_path / f"{number}.{end}"
+        frame.to_parquet(path) if end == "parquet" else frame.to_file(path)
+        read.append(read_points(str(path), KINDS).sort_values("minutes").reset_index(drop=True))
+    assert facts(read[0], 6) == facts(read[1], 6)
+    assert facts(read[0], 6)[0][:1] == [str(start) if dtype == "str" else start]
+    assert read[0].dtypes.equals(read[1].dtypes)
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64", "bool_"])
+def test_a_row_of_a_table_more(tmp_path, kind):
+    """Ids that are truths are refused whether or not one is missing."""
+    ids = [True] * 6 if kind == "bool_" else [LARGE + i for i in range(6)]
+    read = []
+    for more in ([], [None]):
+        table = {"rider": pa.array(ids + more, getattr(pa, kind)()), "x": [0.5] * (6 + len(more))}
+        pq.write_table(pa.table(table), tmp_path / "a.parquet")
+        read.append(read_points(str(tmp_path / "a.parquet"), {"rider": "text"}, lon="x", lat="x"))
+    assert read[0]["rider"].tolist() == read[1]["rider"].tolist()[:6] == ids
+    assert read[0]["rider"].dtype == read[1]["rider"].dtype
+
+
+def test_formats_whose_types_are_guessed_are_refused(tmp_path):
+    path = tmp_path / "a.gml"
+    gpd.GeoDataFrame({"rider": [1]}, geometry=gpd.points_from_xy([1], [1]), crs=4326).to_file(
+        path, driver="GML"
+    )
+    with pytest.raises(BadInput, match="GML does not declare types of columns"):
+        read_points(str(path), {"rider": "text"})
+
+
+@pytest.mark.parametrize("odd", ["crs", "column", "geometry", "type"])
+def test_one_file_of_a_folder_that_differs_is_named(tmp_path, odd):
+    """Its rows would be lost without a word."""
+    frame = gpd.GeoDataFrame({"rider": [1, 2]}, geometry=gpd.points_from_xy([0.5] * 2, [0.5] * 2), crs=4326)
+    other = {
+        "crs": lambda: frame.to_crs(32631),
+        "column": lambda: frame.rename(columns={"rider": "driver"}),
+        "geometry": lambda: frame.rename_geometry("g"),
+        "type": lambda: frame.astype({"rider": str}),
+    }[odd]()
+    folder = tmp_path / "trips"
+    folder.mkdir()
+    frame.to_parquet(folder / "a.parquet")
+    frame.to_parquet(folder / "b.parquet")
+    assert len(read_points(str(folder), {"rider": "text"})) == 4
+    other.to_parquet(folder / "c.parquet")
+    with pytest.raises(BadInput, match=r"c\.parquet: its columns, their types or its CRS"):
+        read_points(str(folder), {"rider": "text"})
