@@ -19,7 +19,7 @@ def refusal(name: str, terms: Terms, spent: Charge, charge: Charge) -> BudgetExc
     held = terms.ceiling
     objection = terms.objection(charge)
     said = f"{objection}." if objection else _shortages(held, spent, charge)
-    fits = "" if objection else f" {_fits(terms, held.left(spent), charge)}"
+    fits = "" if objection else f" {_way_out(terms, spent, charge)}"
     return BudgetExceeded(
         f"{name} {said} Nothing was released or spent.{fits}",
         spent=amounts(spent),
@@ -52,6 +52,13 @@ def _zcdp_shortage(held: Ceiling, spent: Charge, charge: Charge) -> str:
 def _shortage(name: str, limit: Fraction, spent: Fraction, asked: Fraction) -> str:
     holds, left = (amount(part, floor=True) for part in (limit, max(limit - spent, Fraction(0))))
     return f"holds {name} {holds}; spent {amount(spent)}, left {left}, asked {amount(asked)}."
+
+
+def _way_out(terms: Terms, spent: Charge, charge: Charge) -> str:
+    held = terms.ceiling
+    if held.rho is not None and spent.delta_select + charge.delta_select > held.selection:
+        return 'Fits: cells="sparse", which selects nothing; or a ledger that was opened with a larger selection=.'
+    return _fits(terms, held.left(spent), charge)
 
 
 def _fits(terms: Terms, left: Charge, charge: Charge) -> str:

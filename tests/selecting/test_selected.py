@@ -212,6 +212,18 @@ def frame(riders, seed=0):
     return gpd.GeoDataFrame({"rider": riders, "hour": hours}, geometry=gpd.points_from_xy(lon, lat), crs=4326)
 
 
+def test_a_zcdp_book_without_a_share_for_it_says_what_to_do(tmp_path):
+    """No smaller eps would fit, so none is offered."""
+    people = frame(["a"])
+    ledger = geodp.Ledger(tmp_path / "a.ledger", eps=3, delta=1e-4, accountant="zcdp", unit="rider")
+    with pytest.raises(
+        geodp.BudgetExceeded, match=r'selection delta 0.*Fits: cells="sparse".*larger selection='
+    ) as refused:
+        geodp.heatmap(people, 0.3, 1e-5, **SETTING, mechanism="gaussian", ledger=ledger, label="a")
+    assert "rho <=" not in str(refused.value)
+    assert ledger.spent()["eps"] == 0
+
+
 def test_only_cells_that_hold_somebody_can_appear():
     people = frame(np.repeat(np.arange(500), 3))
     with testing.noiseless():
