@@ -21,7 +21,8 @@ from geodp.plans import Plan, decided_plan, looking
 from geodp.points import check_points, lonlat
 from geodp.policy import EachRow, Policy
 from geodp.queries import Count, Query, Rows, Sum
-from geodp.release import check_frame, place, quiet
+from geodp.release import check_frame, place
+from geodp.silence import quiet
 from geodp.slots import Slots
 from geodp.subjects import each_row, subjects
 from geodp.wording import people, shown

@@ -35,7 +35,8 @@ from geodp.progress import showing
 from geodp.quantiles import CANDIDATES, QUANTILE, Selection, keys_per_subject, lengths_of, selection
 from geodp.queries import Measurement, Query
 from geodp.records import plan_record, sealed
-from geodp.release import check_frame, discreetly, drawn, finish, placed, quiet
+from geodp.release import check_frame, drawn, finish, placed
+from geodp.silence import discreetly, quiet
 from geodp.slots import slots
 from geodp.sources import Counter, KeysPerSubject, Partitioned, Tally, source
 from geodp.wording import people

@@ -15,7 +15,8 @@ from geodp.policy import Policy
 from geodp.progress import showing
 from geodp.quantiles import CANDIDATES, Selection, keys_per_subject, lengths_of, selection
 from geodp.records import sealed
-from geodp.release import check_frame, discreetly, placed, quiet
+from geodp.release import check_frame, placed
+from geodp.silence import discreetly, quiet
 from geodp.sources import KeysPerSubject, Partitioned, source
 
 if TYPE_CHECKING:

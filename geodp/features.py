@@ -48,11 +48,7 @@ def read_features(path: str, kinds: Mapping[str, str]) -> gpd.GeoDataFrame:
     """
     features, crs = _parsed(path)
     properties = [_part(feature, "properties") for feature in features]
-    columns = {
-        name: _floats(some) if kind == "number" else pd.Series(some, dtype=object)
-        for name, kind in kinds.items()
-        for some in [[found.get(name) for found in properties]]
-    }
+    columns = {name: _column([found.get(name) for found in properties], kind) for name, kind in kinds.items()}
     places = [_place(_part(feature, "geometry")) for feature in features]
     x, y = (_floats([place[axis] for place in places]) for axis in (0, 1))
     return gpd.GeoDataFrame(
@@ -95,6 +91,10 @@ def _place(geometry: dict[str, Any]) -> tuple[Any, Any]:
     if geometry.get("type") != "Point" or not isinstance(found, list) or len(found) < 2:
         return None, None
     return found[0], found[1]
+
+
+def _column(values: list[Any], kind: str) -> "pd.Series[Any]":
+    return _floats(values) if kind == "number" else pd.Series(values, dtype=object)
 
 
 def _floats(values: list[Any]) -> "pd.Series[Any]":

@@ -36,9 +36,8 @@ from geodp.points import check_points, lonlat
 from geodp.pointwise import Pointwise, check_columns, loss_per_km, per_radian, pointwise
 from geodp.policy import EachRow
 from geodp.records import sealed
-from geodp.release import discreetly
 from geodp.remapping import move_inside
-from geodp.silence import quiet
+from geodp.silence import discreetly, quiet
 from geodp.sphere import RADIUS_M, central_angle, displace, mean_angle, snap
 from geodp.subjects import subjects
 from geodp.testing import Mode, current

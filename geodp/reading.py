@@ -186,16 +186,64 @@ def _read_table(path: str, kinds: Mapping[str, str]) -> pd.DataFrame:
     """Return columns of a file whose geometry, if it has one, is not asked for."""
     if not is_parquet(path):
         raise BadInput(f"{path}: --lon and --lat go with CSV and Parquet; this format holds its own points.")
-    _require(path, kinds, _parquet_schema(path)[0])
-    _check_files(path, list(kinds), None)
+    _check_parquet(path, kinds)
     return guarded(path, lambda: _columns(path, list(kinds)))
+
+
+def _read_parquet(path: str, columns: Mapping[str, str]) -> gpd.GeoDataFrame:
+    geometry = guarded(path, lambda: _geo(_dataset(path).schema).get("primary_column"))
+    if geometry is None:
+        raise BadInput(f"{path}: this Parquet has no geometry. Name its coordinates with --lon and --lat.")
+    _check_parquet(path, columns, geometry)
+
+    def work() -> gpd.GeoDataFrame:
+        points = gpd.read_parquet(path, columns=[geometry]).geometry
+        return gpd.GeoDataFrame(_columns(path, list(columns)), geometry=points.array, crs=points.crs)
+
+    return guarded(path, work)
+
+
+def _dataset(path: str) -> Any:
+    import pyarrow.dataset
+
+    return pyarrow.dataset.dataset(path, format="parquet")
+
+
+def _geo(schema: Any) -> dict[str, Any]:
+    """Return what GeoParquet says of its geometry, from the head of a file."""
+    import json
+
+    found: dict[str, Any] = json.loads((schema.metadata or {}).get(b"geo", b"{}"))
+    return found
+
+
+def _check_parquet(path: str, columns: Mapping[str, str], geometry: str | None = None) -> None:
+    """Raise where a column is missing, or where one of several files is of another kind: its rows would be lost."""
+
+    def facts(schema: Any) -> list[Any]:
+        types = [str(schema.field(name).type) if name in schema.names else "" for name in columns]
+        place = _geo(schema).get("columns", {}).get(geometry, {}) if geometry is not None else {}
+        # A CRS that is left out is another than one that is null.
+        return [[kind.removeprefix("large_") for kind in types], place.get("crs", ""), place.get("encoding")]
+
+    def odd() -> str | None:
+        files = list(_dataset(path).get_fragments())
+        kinds = [facts(file.physical_schema) for file in files]
+        return next(
+            (str(file.path) for file, kind in zip(files, kinds, strict=True) if kind != kinds[0]), None
+        )
+
+    _require(path, columns, guarded(path, lambda: list(_dataset(path).schema.names)))
+    found = guarded(path, odd)
+    if found is not None:
+        raise BadInput(
+            f"{found}: its columns, their types or its CRS are not those of the other files in {path}."
+        )
 
 
 def _columns(path: str, names: list[str]) -> pd.DataFrame:
     """Return columns of Parquet in the dtypes of its schema, whichever values are missing."""
-    import pyarrow.dataset
-
-    table = pyarrow.dataset.dataset(path, format="parquet").to_table(columns=names)
+    table = _dataset(path).to_table(columns=names)
     frame: pd.DataFrame = table.to_pandas(types_mapper=_nullable().get, ignore_metadata=True)
     return frame
 
@@ -215,62 +263,6 @@ def _nullable() -> dict[Any, Any]:
         pyarrow.uint32(): pd.UInt32Dtype(),
         pyarrow.uint64(): pd.UInt64Dtype(),
     }
-
-
-def _read_parquet(path: str, columns: Mapping[str, str]) -> gpd.GeoDataFrame:
-    names, geometry = _parquet_schema(path)
-    if geometry is None:
-        raise BadInput(f"{path}: this Parquet has no geometry. Name its coordinates with --lon and --lat.")
-    _require(path, columns, names)
-    _check_files(path, list(columns), geometry)
-
-    def work() -> gpd.GeoDataFrame:
-        points = gpd.read_parquet(path, columns=[geometry]).geometry
-        return gpd.GeoDataFrame(_columns(path, list(columns)), geometry=points.array, crs=points.crs)
-
-    return guarded(path, work)
-
-
-def _parquet_schema(path: str) -> tuple[list[str], str | None]:
-    """Return the names of all columns, and of the active geometry, from the head of the file."""
-    import json
-
-    def work() -> tuple[list[str], str | None]:
-        import pyarrow.dataset
-
-        schema = pyarrow.dataset.dataset(path, format="parquet").schema
-        facts = json.loads((schema.metadata or {}).get(b"geo", b"{}"))
-        return list(schema.names), facts.get("primary_column")
-
-    return guarded(path, work)
-
-
-def _check_files(path: str, names: list[str], geometry: str | None) -> None:
-    """Raise where one of several files has other columns, types or another CRS: its rows would be lost."""
-    import json
-
-    def facts(schema: Any) -> list[Any]:
-        types = [str(schema.field(name).type) if name in schema.names else None for name in names]
-        geo = json.loads((schema.metadata or {}).get(b"geo", b"{}"))
-        place = geo.get("columns", {}).get(geometry, {}) if geometry is not None else {}
-        return [
-            [str(kind).removeprefix("large_") for kind in types],
-            place.get("crs", "left out"),
-            place.get("encoding"),
-        ]
-
-    def work() -> str | None:
-        import pyarrow.dataset
-
-        files = list(pyarrow.dataset.dataset(path, format="parquet").get_fragments())
-        first = facts(files[0].physical_schema) if files else None
-        return next((str(file.path) for file in files if facts(file.physical_schema) != first), None)
-
-    odd = guarded(path, work)
-    if odd is not None:
-        raise BadInput(
-            f"{odd}: its columns, their types or its CRS are not those of the other files in {path}."
-        )
 
 
 def _read_layer(path: str, columns: Mapping[str, str], layer: str | None) -> gpd.GeoDataFrame:

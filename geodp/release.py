@@ -24,23 +24,20 @@ from geodp.queries import Rows
 from geodp.silence import discreetly, quiet
 from geodp.sources import Partitioned, Tally, schema, source
 from geodp.subjects import check_subject_dtype, each_row, subjects
+from geodp.wording import brief
 
 if TYPE_CHECKING:
     from geodp.ledger import Ledger
     from geodp.plans import Plan
     from geodp.policy import Policy
 
-from geodp.wording import brief
-
 __all__ = [
     "check_frame",
     "check_subject",
-    "discreetly",
     "drawn",
     "finish",
     "place",
     "placed",
-    "quiet",
     "release",
     "tally",
 ]

@@ -14,7 +14,8 @@ import numpy as np
 
 from geodp.dask.parcels import Parcel, buckets, join, pack, reduced, split
 from geodp.dask.totals import Totals, plus, sparse
-from geodp.release import check_frame, place, quiet
+from geodp.release import check_frame, place
+from geodp.silence import quiet
 
 if TYPE_CHECKING:
     from geodp.plans import Plan

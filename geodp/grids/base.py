@@ -10,7 +10,19 @@ from numpy.typing import NDArray
 from geodp.bounds import Box
 from geodp.grids.hierarchy import Hierarchy
 
-__all__ = ["Domain", "Grid"]
+__all__ = ["Domain", "Grid", "located"]
+
+
+def located(cells: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the positions of the points that have a cell, where -1 is none, and those cells.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in located(np.array([7, -1, 3]))]
+    [[0, 2], [7, 3]]
+    """
+    rows = np.flatnonzero(cells >= 0)
+    return rows, (cells if len(rows) == len(cells) else cells[rows])
 
 
 class Domain(ABC):

@@ -23,7 +23,7 @@ from geodp.bounds import EARTH_RADIUS_KM, Box, wrap
 from geodp.chunks import slices
 from geodp.exact import whole
 from geodp.grids.arcs import Arcs, Rectangle
-from geodp.grids.base import Domain, Grid
+from geodp.grids.base import Domain, Grid, located
 from geodp.grids.hierarchy import Hierarchy, block_levels, dense
 from geodp.grids.lookup import Lookup
 from geodp.grids.ordered import distinct, is_in
@@ -143,8 +143,7 @@ class H3Domain(Domain):
         numbers = np.empty(len(lon), dtype=np.int64)
         for part in slices(len(lon)):
             numbers[part] = self._lookup.numbers(_locate(lon[part], lat[part], self.grid.resolution))
-        rows = np.flatnonzero(numbers >= 0)
-        return rows, (numbers if len(rows) == len(numbers) else numbers[rows])
+        return located(numbers)
 
     def geometry(self) -> NDArray[np.object_]:
         """Return the outlines, shape (n_cells,): valid, counter-clockwise, none wider than 180°.

@@ -5,6 +5,7 @@ in one rounding. Locating compares with that same double, so that a point on a d
 the square that is drawn there, and (40.95 - 40.5) / 0.01 is 45 squares, not 46.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from geodp.grids.hierarchy import Hierarchy, block_levels
 
-__all__ = ["Lattice", "decimal_places", "hilbert", "square_hierarchy"]
+__all__ = ["Lattice", "decimal_places", "hilbert", "parted", "square_hierarchy"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -82,6 +83,33 @@ class Lattice:
         """
         whole, part = divmod(abs(number) * int(self.size * 10**self.places), 10**self.places)
         return f"{whole:0{width}d}" + (f".{part:0{self.places}d}" if self.places else "")
+
+    def width(self, numbers: Iterable[int]) -> int:
+        """Return the digits before the point that the corners of some squares need."""
+        return max(len(self.label(number, 0).partition(".")[0]) for number in numbers)
+
+    def labelled(self, label: str) -> int:
+        """Return the square of a label behind its letter, S and W below 0.
+
+        Examples
+        --------
+        >>> Lattice(Fraction(1, 100)).labelled("W074.30")
+        -7430
+        """
+        size = int(label[1:].replace(".", "")) // int(self.size * 10**self.places)
+        return -size if label[0] in "SW" else size
+
+
+def parted(label: str) -> tuple[str, str]:
+    """Return the row's and the column's part of a square's label.
+
+    Examples
+    --------
+    >>> parted("N40.50W074.30")
+    ('N40.50', 'W074.30')
+    """
+    at = max(label.find("E"), label.find("W"))
+    return label[:at], label[at:]
 
 
 def square_hierarchy(rows: Ints, cols: Ints) -> Hierarchy:

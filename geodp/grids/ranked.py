@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from geodp.bounds import EARTH_RADIUS_KM, WORLD, Box
 from geodp.chunks import slices
-from geodp.grids.base import Domain, Grid
+from geodp.grids.base import Domain, Grid, located
 from geodp.grids.digits import Descendants
 from geodp.grids.h3 import (
     H3,
@@ -40,7 +40,7 @@ from geodp.grids.h3 import (
     _texts,
 )
 from geodp.grids.hierarchy import Hierarchy
-from geodp.grids.lattice import Floats, Ints
+from geodp.grids.lattice import Floats, Ints, parted
 from geodp.grids.ordered import distinct
 from geodp.grids.outlines import polygons
 from geodp.grids.square import Square, _Axis, _columns, _east, _rows, _west, _westward
@@ -134,7 +134,7 @@ def ranked(grid: Grid, box: Box | None) -> RankedDomain:
     if isinstance(grid, Square) and grid.crs is None:
         return _ranked_squares(grid, box or WORLD)
     if isinstance(grid, Square):
-        from geodp.grids.projected import ranked_projected
+        from geodp.grids.sheets import ranked_projected
 
         return ranked_projected(grid, box or WORLD)
     raise ValueError(
@@ -181,8 +181,7 @@ class RankedH3(RankedDomain):
         if len(inside) < len(some):
             place = np.minimum(np.searchsorted(inside, numbers), len(inside) - 1)
             numbers = np.where(inside[place] == numbers, numbers, -1) if len(inside) else numbers * 0 - 1
-        rows = np.flatnonzero(numbers >= 0)
-        return rows, (numbers if len(rows) == len(numbers) else numbers[rows])
+        return located(numbers)
 
     def contains(self, cells: Ints) -> Flags:
         """Tell which numbers are cells of the domain: those whose outline meets the box."""
@@ -264,7 +263,7 @@ class RankedSquares(RankedDomain):
 
     def numbers(self, ids: NDArray[np.object_]) -> Ints:
         """Return the cells that have these ids."""
-        pairs = [_parted(text[len(self._head) :]) for text in ids]
+        pairs = [parted(text[len(self._head) :]) for text in ids]
         row = self._rows.of_texts([row for row, _ in pairs])
         col = self._cols.of_texts([col for _, col in pairs])
         return row * self._cols.axis.size + col
@@ -352,22 +351,12 @@ class _Labels:
     def texts(self, ranks: Ints, signs: str, width: int) -> list[str]:
         """Return the labels, with their letter."""
         squares = self.squares(ranks).tolist()
-        ends = (number for run in self.axis.runs for number in run)
-        # As in the listed domain: a cell that is cut at a pole can have a corner beyond it.
-        width = max(width, *(len(self.axis.lattice.label(number, 0).partition(".")[0]) for number in ends))
+        width = self.axis.width(width)
         return [signs[number < 0] + self.axis.lattice.label(number, width) for number in squares]
 
     def of_texts(self, texts: list[str]) -> Ints:
         """Return the ranks that have these labels."""
-        unit = int(self.axis.lattice.size * 10**self.axis.lattice.places)
-        sizes = (int(text[1:].replace(".", "")) // unit for text in texts)
-        squares = [-size if text[0] in "SW" else size for size, text in zip(sizes, texts, strict=True)]
-        return self.ranks(np.array(squares, dtype=np.int64))
-
-
-def _parted(label: str) -> tuple[str, str]:
-    at = max(label.find("E"), label.find("W"))
-    return label[:at], label[at:]
+        return self.ranks(np.array([self.axis.lattice.labelled(text) for text in texts], dtype=np.int64))
 
 
 @lru_cache(maxsize=8)

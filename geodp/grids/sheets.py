@@ -1,4 +1,4 @@
-"""The squares of a projected CRS by key: which square a point falls in, ids, and outlines in degrees."""
+"""Squares in metres of a projected CRS by number: which one a point falls in, ids, and outlines in degrees."""
 
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -11,15 +11,18 @@ from numpy.typing import NDArray
 from pyproj import CRS, Geod
 
 from geodp.bounds import Box, wrap
-from geodp.grids.lattice import Floats, Ints, Lattice
+from geodp.chunks import each, slices
+from geodp.grids.base import located
+from geodp.grids.lattice import Floats, Ints, Lattice, parted
 from geodp.grids.ordered import is_in
 from geodp.grids.outlines import polygons
+from geodp.grids.ranked import RankedDomain
 from geodp.grids.regions import complete, key, numbers, outside, pieces, project, walk
 
 if TYPE_CHECKING:
     from geodp.grids.square import Square
 
-__all__ = ["Sheet", "estimate"]
+__all__ = ["RankedProjected", "estimate", "ranked_projected"]
 
 _ROUGH = 65
 _LARGE = 10_000  # metres; sides of larger cells are drawn in eight steps
@@ -56,10 +59,10 @@ def _measures(crs: str, box: Box) -> list[tuple[float, float]]:
     return found
 
 
-class Sheet:
+class RankedProjected(RankedDomain):
     """The squares that a box of degrees touches, numbered in the order of their ids.
 
-    Memory and time grow with the border of the box, not with its area.
+    They are kept as stretches of rows: memory and time grow with the border of the box, not with its area.
 
     Attributes
     ----------
@@ -75,8 +78,9 @@ class Sheet:
     def __init__(self, grid: "Square", box: Box) -> None:
         if grid.crs is None:
             raise TypeError("squares of degrees have no projected domain")
-        self.name = f"square_{grid.size_text}m"
-        self._box, self._crs, self._lattice = box, grid.crs, Lattice(grid.cell_size)
+        self.grid: Square = grid
+        self.box = box
+        self._crs, self._lattice = grid.crs, Lattice(grid.cell_size)
         self._head = f"CRS{_short(grid.crs)}RES{grid.size_text}m"
         _check_border(grid, box)
         self.keys, outer, self._border = complete(self._lattice, grid.crs, box)
@@ -85,32 +89,51 @@ class Sheet:
         if not all(shape.area > 0 for shape in self._outlines(outer)):
             raise ValueError(outside(grid.crs, box))
 
-    def locate(self, lon: Floats, lat: Floats) -> Ints:
-        """Return the number of the square of each point, -1 where there is none."""
-        cells = np.full(len(lon), -1, dtype=np.int64)
-        x, y = project(self._crs, lon, lat)
-        sound = np.isfinite(x) & np.isfinite(y)
-        cells[sound] = self.keys.places(key(self._lattice.number(y[sound]), self._lattice.number(x[sound])))
-        return cells
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return self.keys.size
 
-    def ids(self, cells: Ints) -> list[str]:
+    @property
+    def name(self) -> str:
+        """Name of the index."""
+        return f"square_{self.grid.size_text}m"
+
+    def locate(self, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
+        """Return the positions of the points that fall into a cell, and those cells' numbers."""
+        cells = np.full(len(lon), -1, dtype=np.int64)
+
+        def locate(part: slice) -> None:
+            x, y = project(self._crs, lon[part], lat[part])
+            sound = np.isfinite(x) & np.isfinite(y)
+            keys = key(self._lattice.number(y[sound]), self._lattice.number(x[sound]))
+            cells[part][sound] = self.keys.places(keys)
+
+        each(locate, slices(len(lon)))
+        return located(cells)
+
+    def contains(self, cells: Ints) -> NDArray[np.bool_]:
+        """Tell that all numbers are cells of the domain."""
+        return cells >= 0
+
+    def texts(self, cells: Ints) -> list[str]:
         """Return ids such as ``CRS3035RES1000mN2599000E4695000``."""
         rows, cols = numbers(self.keys.values(cells))
         row_texts = _labels(self._lattice, rows, "NS", self._crs)
         col_texts = _labels(self._lattice, cols, "EW", self._crs)
         return [self._head + row + col for row, col in zip(row_texts, col_texts, strict=True)]
 
+    def ids(self, cells: Ints) -> NDArray[np.str_]:
+        """Return ids such as ``CRS3035RES1000mN2599000E4695000``."""
+        return np.array(self.texts(cells), dtype=np.str_)
+
     def numbers(self, ids: NDArray[np.object_]) -> Ints:
-        """Return the squares that have these ids."""
-        unit = int(self._lattice.size * 10**self._lattice.places)
-        rows, cols = np.empty(len(ids)), np.empty(len(ids))
-        for number, text in enumerate(ids):
-            label = text[len(self._head) :]
-            at = max(label.find("E"), label.find("W"))
-            rows[number], cols[number] = (
-                (-1 if part[0] in "SW" else 1) * (int(part[1:].replace(".", "")) // unit)
-                for part in (label[:at], label[at:])
-            )
+        """Return the cells that have these ids."""
+        pairs = [parted(text[len(self._head) :]) for text in ids]
+        squares = np.array(
+            [[self._lattice.labelled(part) for part in pair] for pair in pairs], dtype=np.float64
+        )
+        rows, cols = squares.reshape(-1, 2).T
         return self.keys.places(key(rows, cols))
 
     def outlines(self, cells: Ints) -> NDArray[np.object_]:
@@ -148,15 +171,21 @@ class Sheet:
                 self._crs, np.clip(x[lost], left, right), np.clip(y[lost], low, high), back=True
             )
         if not (np.isfinite(lon).all() and np.isfinite(lat).all()):
-            raise ValueError(outside(self._crs, self._box))
+            raise ValueError(outside(self._crs, self.box))
         return lon, lat
 
     @cached_property
     def _extent(self) -> tuple[Floats, Floats]:
         share = np.linspace(0.0, 1.0, _ROUGH)
-        sides = [side for piece in pieces(self._crs, self._box) for side in piece]
+        sides = [side for piece in pieces(self._crs, self.box) for side in piece]
         xy = np.concatenate([project(self._crs, *walk(side, share)) for side in sides], axis=1)
         return xy.min(axis=1), xy.max(axis=1)
+
+
+@lru_cache(maxsize=8)
+def ranked_projected(grid: "Square", box: Box) -> RankedProjected:
+    """Return the numbered squares of a box; built once and shared."""
+    return RankedProjected(grid, box)
 
 
 def _square(lattice: Lattice, rows: Ints, cols: Ints, steps: int) -> tuple[Floats, Floats]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from geodp.bounds import EARTH_RADIUS_KM, Box
 from geodp.chunks import each, slices
 from geodp.exact import ceil_double, exact_positive
-from geodp.grids.base import Domain, Grid
+from geodp.grids.base import Domain, Grid, located
 from geodp.grids.hierarchy import Hierarchy
 from geodp.grids.lattice import Floats, Ints, Lattice, decimal_places, square_hierarchy
 
@@ -124,6 +124,10 @@ class _Axis:
     def size(self) -> int:
         return sum(last - first + 1 for first, last in self.runs)
 
+    def width(self, least: int) -> int:
+        """Return the digits of labels: a square that is cut at a pole can have a corner beyond it, with one more."""
+        return max(least, self.lattice.width(number for run in self.runs for number in run))
+
     def numbers(self) -> Ints:
         """Return the squares in the order of the box, from west to east or south to north."""
         return np.concatenate([np.arange(first, last + 1) for first, last in self.runs])
@@ -214,8 +218,7 @@ class SquareDomain(Domain):
                 cells[part][inside] = row_starts[row[inside]] + col_places[col[inside]]
 
         each(locate, slices(len(lon)))
-        rows = np.flatnonzero(cells >= 0)
-        return rows, (cells if len(rows) == len(cells) else cells[rows])
+        return located(cells)
 
     def geometry(self) -> NDArray[np.object_]:
         """Return the outlines, shape (n_cells,): valid and counter-clockwise, exactly the located squares."""
@@ -300,8 +303,7 @@ def _inverse(order: Ints) -> Ints:
 
 def _labels(axis: _Axis, order: Ints, signs: str, width: int) -> list[str]:
     numbers = axis.numbers()[order].tolist()
-    # A cell that is cut at a pole can have a nominal corner beyond it, with one digit more.
-    width = max(width, *(len(axis.lattice.label(number, 0).partition(".")[0]) for number in numbers))
+    width = axis.width(width)
     return [signs[number < 0] + axis.lattice.label(number, width) for number in numbers]
 
 
