@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +20,7 @@ def refusal(name: str, terms: Terms, spent: Charge, charge: Charge) -> BudgetExc
     held = terms.ceiling
     objection = terms.objection(charge)
     said = f"{objection}." if objection else _shortages(held, spent, charge)
-    fits = "" if objection else f" {_way_out(terms, spent, charge)}"
+    fits = "" if objection else f" {_fits(terms, spent, charge)}"
     return BudgetExceeded(
         f"{name} {said} Nothing was released or spent.{fits}",
         spent=amounts(spent),
@@ -54,16 +55,12 @@ def _shortage(name: str, limit: Fraction, spent: Fraction, asked: Fraction) -> s
     return f"holds {name} {holds}; spent {amount(spent)}, left {left}, asked {amount(asked)}."
 
 
-def _way_out(terms: Terms, spent: Charge, charge: Charge) -> str:
-    held = terms.ceiling
-    if held.rho is not None and spent.delta_select + charge.delta_select > held.selection:
-        return 'Fits: cells="sparse", which selects nothing; or a ledger that was opened with a larger selection=.'
-    return _fits(terms, held.left(spent), charge)
-
-
-def _fits(terms: Terms, left: Charge, charge: Charge) -> str:
+def _fits(terms: Terms, spent: Charge, charge: Charge) -> str:
     """Say what would still fit, of the kind that was asked for."""
-    rho = left.rho or Fraction(0)
+    held, left = terms.ceiling, terms.ceiling.left(spent)
+    # No smaller rho makes up for a selection that book B has no share for.
+    unselected = held.rho is not None and spent.delta_select + charge.delta_select > held.selection
+    rho = Fraction(0) if unselected or left.rho is None else left.rho
     if charge.delta == 0:
         # A pure eps costs eps²/2 in the zCDP book.
         root = Fraction(math.isqrt(math.floor(2 * rho * 10**40)), 10**20)
@@ -74,6 +71,11 @@ def _fits(terms: Terms, left: Charge, charge: Charge) -> str:
     if terms.max_eps is not None:
         options["eps"] = min(options["eps"], terms.max_eps)
     offers = [f"{name} <= {amount(value, floor=True)}" for name, value in options.items() if value > 0]
+    if unselected and held.allows(spent + replace(charge, delta_select=Fraction(0))):
+        offers += [
+            'cells="sparse", which selects nothing',
+            "a ledger that was opened with a larger selection=",
+        ]
     return f"Fits: {', or '.join(offers)}." if offers else "Nothing more fits."
 
 

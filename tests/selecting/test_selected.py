@@ -221,7 +221,12 @@ def test_a_zcdp_book_without_a_share_for_it_says_what_to_do(tmp_path):
     ) as refused:
         geodp.heatmap(people, 0.3, 1e-5, **SETTING, mechanism="gaussian", ledger=ledger, label="a")
     assert "rho <=" not in str(refused.value)
-    assert ledger.spent()["eps"] == 0
+    with pytest.raises(geodp.BudgetExceeded, match=r"rho .* Nothing more fits\."):
+        geodp.heatmap(people, 9, 1e-5, **SETTING, mechanism="gaussian", ledger=ledger, label="a")
+    both = geodp.Ledger(tmp_path / "b.ledger", eps=3, delta=1e-4, unit="rider")
+    with pytest.raises(geodp.BudgetExceeded, match=r"Fits: eps <= 3\."):
+        geodp.heatmap(people, 9, 1e-5, **SETTING, mechanism="gaussian", ledger=both, label="a")
+    assert ledger.spent()["eps"] == both.spent()["eps"] == 0
 
 
 def test_only_cells_that_hold_somebody_can_appear():
