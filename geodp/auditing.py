@@ -17,7 +17,7 @@ from geodp.bounds import WORLD, Box, clamp
 from geodp.contribution import distinct_pairs, runs
 from geodp.exact import exact_delta
 from geodp.looks import Audit, Kept, Spread, spread
-from geodp.plans import Plan, decided_plan, looking
+from geodp.plans import Plan, decided_plan, looking, measured
 from geodp.points import check_points, lonlat
 from geodp.policy import EachRow, Policy
 from geodp.queries import Count, Query, Rows, Sum
@@ -125,7 +125,7 @@ def look(
     query: Query = Count() if value is None or value_bounds is None else Sum(value, value_bounds)
     cap = None if policy.cap == "auto" else policy.cap
     plan = _planned(replace(policy, cap=cap or 1), query, by)
-    check_frame(plan if value is None else replace(plan, query=Sum(value, value_bounds or (0, 1))), frame)
+    check_frame(plan if value is None else _asked(plan, Sum(value, value_bounds or (0, 1))), frame)
     probability = None if delta is None else float(exact_delta(delta))
     with quiet():
         return _measured(plan, frame, policy, value, probability)
@@ -136,7 +136,13 @@ def _planned(policy: Policy, query: Query, by: Any) -> Plan:
     ways = looking(policy, by)
     if ways.cells == "all":
         return decided_plan(policy, 1, 0, query, by, ways)
-    return replace(decided_plan(policy, 1, 0, Count(), by, ways), query=query)
+    return _asked(decided_plan(policy, 1, 0, Count(), by, ways), query)
+
+
+def _asked(plan: Plan, query: Query) -> Plan:
+    """Return a plan of the same places that asks something else of them."""
+    drawn = measured(plan.layout, query, plan.eps, plan.delta, plan.mechanism)
+    return replace(plan, query=query, measurements=drawn)
 
 
 def _measured(

@@ -74,6 +74,20 @@ class AutoPlan(Plan):
     selection: Selection = field(kw_only=True)
     options: tuple[Plan, ...] = field(kw_only=True)
 
+    def _edited(self) -> str | None:
+        """Say where the stages are not those of this plan's own policy, query and budget."""
+        caps = tuple(option.policy.cap for option in self.options)
+        if caps != self.selection.candidates or self.policy.cap not in ("auto", caps[-1]):
+            return "offers other caps than stage 1 chooses from"
+        for option in self.options:
+            if replace(option.policy, cap=self.policy.cap) != self.policy or option.slots != self.slots:
+                return "has a stage 2 for another policy than its own"
+            if (option.eps + self.selection.eps, option.delta) != (self.eps, self.delta):
+                return "has a stage 2 for another budget than its own"
+        if self.measurements != (*self.options[-1].measurements, self.selection.measurement):
+            return "has noise for another policy or query than its own"
+        return None
+
     @property
     def charge(self) -> Charge:
         """What both stages spend together, whichever cap is chosen."""

@@ -50,6 +50,7 @@ __all__ = [
     "decided_plan",
     "looking",
     "make_plan",
+    "measured",
     "warn_of",
 ]
 
@@ -183,8 +184,17 @@ class Plan:
         from geodp.reconcile import cost_problem
 
         problem = cost_problem(self.charge, [measurement.to_dict() for measurement in self.measurements])
+        problem = problem or self._edited()
         if problem is not None:
             raise ValueError(f"a plan is made by geodp.plan and not edited: this one {problem}.")
+
+    def _edited(self) -> str | None:
+        """Say where the measurements are not those of the policy and the query that will bound the rows."""
+        bounded = self.query.quantities(self.layout, self.mechanism)
+        held = tuple(replace(m.quantity, share=Fraction(1)) for m in self.measurements)
+        if held != tuple(replace(quantity, share=Fraction(1)) for quantity in bounded):
+            return "has noise for another policy or query than its own"
+        return None
 
     @property
     def layout(self) -> Layout:
@@ -390,7 +400,7 @@ def decided_plan(
         named = replace(ways, mechanism=choice.mechanism)
         split = _choose(layout, query, asked_eps, asked_delta, named, budget, share)
         choice = replace(split, because=choice.because, lost=choice.lost, named=choice.named)
-    measurements = _measure(layout, query, asked_eps, asked_delta, choice.mechanism, budget, share)
+    measurements = measured(layout, query, asked_eps, asked_delta, choice.mechanism, budget, share)
     return Plan(
         settled, query, levels, asked_eps, asked_delta, ways, choice, measurements, budget, default_grid
     )
@@ -489,15 +499,16 @@ def _choose(
     )
 
 
-def _measure(
+def measured(
     layout: Layout,
     query: Query,
     eps: Fraction,
     delta: Fraction,
     mechanism: str,
-    budget: Budget | None,
-    share: Fraction,
+    budget: Budget | None = None,
+    share: Fraction = Fraction(1),
 ) -> tuple[Measurement, ...]:
+    """Return what is drawn: every quantity of the query, with the noise that its share of the budget buys."""
     quantities = (replace(q, share=q.share * share) for q in query.quantities(layout, mechanism))
     left = delta - query.selection(delta, mechanism)
     return tuple(Measurement(q, _law(q, eps, left, mechanism, budget)) for q in quantities)

@@ -32,6 +32,45 @@ def test_an_edited_plan_is_refused():
         dataclasses.replace(plan, eps=Fraction(1, 1000))
 
 
+def _edited(field, value):
+    return lambda plan: dataclasses.replace(plan, policy=dataclasses.replace(plan.policy, **{field: value}))
+
+
+MORE_OF_A_PERSON = {
+    "cap": _edited("cap", 4),
+    "rows": _edited("rows_per_cell", 2),
+    "neighboring": _edited("neighboring", "replace_one"),
+    "query": lambda plan: dataclasses.replace(plan, query=geodp.Sum("fare", (0, 100))),
+    "slots": lambda plan: dataclasses.replace(plan, slots=geodp.plan(1, **SETTING, by={"h": range(3)}).slots),
+}
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("edit", MORE_OF_A_PERSON.values(), ids=MORE_OF_A_PERSON)
+def test_a_plan_edited_to_count_more_of_a_person_is_refused(edit, mechanism):
+    """Noise for one cap, and rows bounded by another: the record would state an eps that does not hold."""
+    plan = geodp.plan(1, "1e-6", **{**SETTING, "cap": 2, "mechanism": mechanism})
+    with pytest.raises(ValueError, match="not edited"):
+        edit(plan)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        _edited("neighboring", "replace_one"),
+        _edited("cap", 4),
+        lambda plan: dataclasses.replace(plan, options=plan.options[1:]),
+        lambda plan: dataclasses.replace(plan, options=plan.options[::-1]),
+        lambda plan: dataclasses.replace(plan, measurements=plan.measurements[-1:]),
+        lambda plan: dataclasses.replace(plan, selection=dataclasses.replace(plan.selection, eps=Fraction(1))),
+    ],
+)
+def test_an_edited_plan_of_two_stages_is_refused(edit):
+    plan = geodp.plan(1, "1e-6", **{**SETTING, "cap": "auto"})
+    with pytest.raises(ValueError):
+        edit(plan)
+
+
 def test_a_ledger_refuses_a_charge_below_the_price_of_its_record(tmp_path):
     ledger = geodp.Ledger(tmp_path / "city.ledger", eps=1, unit="rider")
     plan = geodp.plan(1, **SETTING)

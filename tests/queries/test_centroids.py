@@ -1,6 +1,7 @@
 """Centroids: right across 180 and at poles, inside their cells, their error in metres true and isotropic."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import geopandas as gpd
 import numpy as np
@@ -14,7 +15,6 @@ from geodp import release, testing
 from geodp.bounds import Box
 from geodp.grids.whole import Whole
 from geodp.queries.centroids import _narrowest, frames
-from geodp.slots import slots
 
 GEOD = Geod(ellps="WGS84")
 EXACT = testing.Mode("none (test)", bytes(16), silent=True)
@@ -169,7 +169,8 @@ def test_zones_around_a_pole_measure_in_the_whole_circle():
 def draws(plan, rows, k):
     """Return the columns of ``k`` draws for one tally, as if each were a slot of its own."""
     exact = release.tally(plan, rows, EXACT)
-    many = replace(plan, slots=slots({"draw": range(k)}))
+    layout = replace(plan.layout, n_slots=k)
+    many = SimpleNamespace(measurements=plan.measurements, estimator=plan.estimator, layout=layout)
     noisy = {m.name: np.tile(exact[m.name], k) + m.law.sample(m.quantity.size * k) for m in plan.measurements}
     return plan.query.columns(many, noisy)
 
