@@ -67,7 +67,7 @@ def test_a_plan_edited_to_count_more_of_a_person_is_refused(edit, mechanism):
 )
 def test_an_edited_plan_of_two_stages_is_refused(edit):
     plan = geodp.plan(1, "1e-6", **{**SETTING, "cap": "auto"})
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="not edited"):
         edit(plan)
 
 
