@@ -13,6 +13,7 @@ import pandas as pd
 
 from geodp.errors import NotARelease
 from geodp.exact import UNREADABLE, written
+from geodp.queries.sparse import expected_phantoms
 from geodp.records import record
 from geodp.seals import law_of_measurement
 from geodp.testing import NOT_PRIVATE, OS_ENTROPY
@@ -25,10 +26,11 @@ _RESCALED = " The map is scaled to a total without the cap, which was measured t
 _WHICH = {
     "all": "empty ones too, so that which cells there are says nothing. Cells, ids, columns and this record were "
     "fixed before any data were read.",
-    "sparse": "but only those with a large enough noisy number, empty or not, are in the file: which cells there "
-    "are is part of what is protected. Columns and this record were fixed before any data were read.",
-    "select": "but only those that hold somebody and have a large enough noisy number are in the file: which cells "
-    "there are is part of what is protected, by delta. Columns and this record were fixed before any data were read.",
+    "sparse": "but only those whose noisy number is {least} or more, empty or not, are in the file{empty}: which cells "
+    "there are is part of what is protected. Columns and this record were fixed before any data were read.",
+    "select": "but only those that hold somebody and whose noisy number is {least} or more are in the file{empty}: "
+    "which cells there are is part of what is protected, by delta. Columns and this record were fixed before any data "
+    "were read.",
 }
 _SOME = (
     "noisy_count is the measurement of a cell that was released because its measurement is large, so it is too "
@@ -119,14 +121,28 @@ def _released(facts: Mapping[str, Any]) -> str:
     names = by.get("levels")
     slots = math.prod(names.values()) if names else by.get("slots", 1)
     split = f" ({' x '.join(shown(name) for name in names)})" if names else ""
-    cells = f"{cell_words(facts['grid'])}, {facts['n_cells']:,} of them"
+    unlisted = facts.get("cells", "all") != "all"
+    # Cells that are only numbered can be more than the box holds: empty ones may stand beyond its border.
+    cells = f"{cell_words(facts['grid'])}, {'at most ' if unlisted else ''}{facts['n_cells']:,} of them"
     each = f", and each of {slots:,} slots{split}" if slots > 1 else ""
     where = ""
     if facts.get("bounds"):
         west, south, east, north = facts["bounds"]
         where = f" between {west:g} and {east:g} degrees of longitude, {south:g} and {north:g} of latitude"
+    return f"{facts['counted']}. One number for each {cells}{where}{each}; {_which(facts)}"
+
+
+def _which(facts: Mapping[str, Any]) -> str:
+    """Say which cells the file holds; of empty ones that it holds by chance, how many to expect."""
     which = _WHICH.get(facts.get("cells", "all"), "")
-    return f"{facts['counted']}. One number for each {cells}{where}{each}; {which}"
+    if "threshold" not in facts:
+        return which
+    least, empty = facts["threshold"], ""
+    if facts["cells"] == "sparse":
+        count = facts["measurements"][0]
+        expected = expected_phantoms(law_of_measurement(count), least, count["size"])
+        empty = f" (at most {figure(expected)} empty ones are expected there)"
+    return which.format(least=f"{least:,}", empty=empty)
 
 
 def _protects(facts: Mapping[str, Any]) -> str:

@@ -62,7 +62,9 @@ def test_a_plan_edited_to_count_more_of_a_person_is_refused(edit, mechanism):
         lambda plan: dataclasses.replace(plan, options=plan.options[1:]),
         lambda plan: dataclasses.replace(plan, options=plan.options[::-1]),
         lambda plan: dataclasses.replace(plan, measurements=plan.measurements[-1:]),
-        lambda plan: dataclasses.replace(plan, selection=dataclasses.replace(plan.selection, eps=Fraction(1))),
+        lambda plan: dataclasses.replace(
+            plan, selection=dataclasses.replace(plan.selection, eps=Fraction(1))
+        ),
     ],
 )
 def test_an_edited_plan_of_two_stages_is_refused(edit):

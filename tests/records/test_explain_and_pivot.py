@@ -51,6 +51,29 @@ def test_what_a_data_protection_officer_reads(releases):
         assert words in text
 
 
+UNLISTED = {"subject": "rider", "cap": 4, "bounds": BOX, "grid": "h3:9"}
+
+
+@pytest.mark.parametrize("by", [None, {"hour": range(24)}])
+def test_which_cells_a_sparse_release_holds(by):
+    """The threshold, and as many empty cells as the plan says; its number of cells is an upper bound."""
+    plan = geodp.plan(1, **UNLISTED, by=by, cells="sparse", phantoms=3)
+    text = flat(geodp.explain(plan.to_dict()))
+    assert f"noisy number is {plan.threshold} or more, empty or not, are in the file" in text
+    assert f"at most {plan.n_cells:,} of them" in text
+    expected = float(re.search(r"\(at most ([\d.]+) empty ones are expected there\)", text).group(1))
+    law = plan.measurements[0].law
+    assert expected == pytest.approx(float(law.sf(plan.threshold - 1)) * plan.layout.n_keys, abs=0.005)
+    assert 1 < expected <= 3
+
+
+def test_which_cells_a_selected_release_holds():
+    plan = geodp.plan(1, 1e-6, **UNLISTED, cells="select")
+    text = flat(geodp.explain(plan.to_dict()))
+    assert f"hold somebody and whose noisy number is {plan.threshold} or more are in the file: which" in text
+    assert "empty" not in text
+
+
 @pytest.mark.parametrize("eps", ["0.001", "0.1", "1", "1.1", "5", "20", "700", "5000"])
 def test_odds_are_never_said_too_small(eps):
     record = geodp.plan(1, subject="rider", cap=1, bounds=BOX, grid="h3:5").to_dict()
