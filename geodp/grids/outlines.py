@@ -5,8 +5,6 @@ rings (a handful, found by their width) are unrolled along the shorter way round
 if they go around it, and clipped by windows of the map. Everything else is built in bulk.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import shapely
 from numpy.typing import NDArray
@@ -56,8 +54,9 @@ def polygons(coords: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[n
     )
     lon = coords[:, 0]
     width = np.maximum.reduceat(lon, starts) - np.minimum.reduceat(lon, starts)
-    for number in np.flatnonzero(width > 180.0):
-        shapes[number] = cut(coords[starts[number] : starts[number] + sizes[number]])
+    wide = np.flatnonzero(width > 180.0)
+    if len(wide):
+        shapes[wide] = _cut_many(shapes[wide])
     return shapes
 
 
@@ -75,8 +74,8 @@ def cut(ring: NDArray[np.float64]) -> BaseGeometry:
         shape = shapely.make_valid(shape)
     low, _, high, _ = shape.bounds
     windows = _HALVES if high - low > 180.0 else _FULL
-    parts = [part for turn in (range(1) if turns else range(-2, 3)) for part in _clip(shape, turn, windows)]
-    return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+    whole: BaseGeometry = _clipped(np.array([shape]), range(1) if turns else range(-2, 3), windows)[0]
+    return whole
 
 
 def unroll(ring: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
@@ -98,12 +97,54 @@ def unroll(ring: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
     return np.concatenate([*rounds, ends]), turns
 
 
+def _cut_many(rings: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Do as :func:`cut` does for closed rings; those that cross 180 and are as narrow as most go in bulk."""
+    coords, ring = shapely.get_coordinates(rings, return_index=True)
+    # The last vertex of a ring is its first again, so the step into it closes the ring.
+    steps = np.diff(coords[:, 0], prepend=0.0)
+    starts = np.searchsorted(ring, np.arange(len(rings)))
+    steps[starts] = 0.0
+    turned = np.cumsum(np.rint(steps / 360.0))
+    turned -= turned[starts][ring]
+    coords[:, 0] -= 360.0 * turned
+    around = turned[np.append(starts[1:], len(coords)) - 1] != 0
+    shapes = rings.copy()
+    shapes[~around] = shapely.set_coordinates(shapes[~around], coords[~around[ring]])
+    west, _, east, _ = shapely.bounds(shapes).T
+    plain = ~around & (east - west <= 180.0) & shapely.is_valid(shapes)
+    shapes[plain] = _clipped(shapes[plain], range(-2, 3), _FULL)
+    for number in np.flatnonzero(~plain):
+        shapes[number] = cut(shapely.get_coordinates(rings[number])[:-1])
+    return shapes
+
+
+def _clipped(
+    shapes: NDArray[np.object_], turns: range, windows: tuple[tuple[float, float], ...]
+) -> NDArray[np.object_]:
+    """Return what of each shape lies in windows of the map, each turn of it moved home."""
+    pieces = [_clip(shapes, 360.0 * turn, *window) for turn in turns for window in windows]
+    parts = np.concatenate([part for part, _ in pieces])
+    owner = np.concatenate([whose for _, whose in pieces])
+    order = np.argsort(owner, kind="stable")
+    parts, owner = parts[order], owner[order]
+    joined = np.full(len(shapes), shapely.MultiPolygon(), dtype=object)
+    found, place = np.unique(owner, return_inverse=True)
+    if len(found):
+        joined[found] = shapely.multipolygons(parts, indices=place)
+    alone = np.bincount(owner, minlength=len(shapes)) == 1
+    joined[alone] = parts[alone[owner]]
+    return joined
+
+
 def _clip(
-    shape: BaseGeometry, turn: int, windows: tuple[tuple[float, float], ...]
-) -> Iterator[shapely.Polygon]:
-    shift = 360.0 * turn
-    for west, east in windows:
-        inside = shapely.intersection(shape, shapely.box(west + shift, -90.0, east + shift, 90.0))
-        for part in shapely.get_parts(inside):
-            if part.geom_type == "Polygon" and part.area > 0:
-                yield orient(shapely.transform(part, lambda xy: xy - np.array([shift, 0.0])))
+    shapes: NDArray[np.object_], shift: float, west: float, east: float
+) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+    """Return the polygons inside one window, counter-clockwise, and which shape each is of."""
+    inside = shapely.intersection(shapes, shapely.box(west + shift, -90.0, east + shift, 90.0))
+    parts, owner = shapely.get_parts(inside, return_index=True)
+    kept = (shapely.get_type_id(parts) == shapely.GeometryType.POLYGON) & (shapely.area(parts) > 0)
+    parts, owner = parts[kept], owner[kept]
+    moved = np.asarray(shapely.transform(parts, lambda xy: xy - np.array([shift, 0.0])), dtype=object)
+    clockwise = ~shapely.is_ccw(shapely.get_exterior_ring(moved)) | (shapely.get_num_interior_rings(moved) > 0)
+    moved[clockwise] = [orient(part) for part in moved[clockwise]]
+    return moved, owner
