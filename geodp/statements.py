@@ -3,9 +3,11 @@
 import json
 import math
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from geodp import tables
@@ -55,8 +57,7 @@ def release_frame(rows: list[dict[str, Any]], states: Mapping[int, str]) -> pd.D
     columns: dict[str, Any] = {
         name: pd.array(texts[name], dtype="string") for name in ("label", "kind", "state", "tier", "reason")
     }
-    times = pd.to_datetime([row["time"] for row in rows], utc=True, format="ISO8601")
-    columns["time"] = times.as_unit("us")
+    columns["time"] = _times([row["time"] for row in rows])
     for field, suffix in (("charge", ""), ("total", "_spent")):
         costs = [_cost(json.loads(row[field])) for row in rows]
         for name in ("eps", "delta", "rho", "eps_per_km"):
@@ -64,6 +65,12 @@ def release_frame(rows: list[dict[str, Any]], states: Mapping[int, str]) -> pd.D
             columns[f"{name}{suffix}"] = pd.Series(values, dtype="float64").array
     index = pd.Index([row["id"] for row in rows], dtype="int64", name="entry")
     return pd.DataFrame(columns, index=index)
+
+
+def _times(texts: list[str]) -> pd.DatetimeIndex:
+    """Return moments in microseconds: clocks can be centuries off, where nanoseconds end in 2262."""
+    moments = [datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None) for text in texts]
+    return pd.DatetimeIndex(np.array(moments, dtype="datetime64[us]")).tz_localize("UTC")
 
 
 def _cost(texts: Mapping[str, Any]) -> dict[str, float]:

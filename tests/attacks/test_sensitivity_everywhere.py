@@ -252,9 +252,9 @@ def cost(joint, before, other, mode):
 REFUSED = {
     "ids are flags": ("rider", "bool", False),
     "ids are times": ("rider", "datetime64[s]", "2026-11-30"),
-    "values are texts": ("v", "str", "x"),
+    "values are texts": ("v", "string", "x"),
     "values are complex": ("v", "complex128", 1j),
-    "hours are texts": ("hour", "str", "x"),
+    "hours are texts": ("hour", "string", "x"),
     "hours are times": ("hour", "datetime64[s]", "2026-11-30"),
 }
 

@@ -10,6 +10,7 @@ import os
 import re
 from functools import cache
 
+import pandas as pd
 import pytest
 from released_maps import points, zones
 
@@ -18,6 +19,7 @@ from geodp import testing
 from geodp.maps.words import row_names
 
 CODE = "{{lipsum.__globals__.os.getcwd()}}"
+OLD_PANDAS = pd.Categorical(["a\x00b", "a\x00c"]).categories.size == 1
 HOSTILE = [
     CODE,
     "{% if %}",
@@ -73,6 +75,10 @@ def properties(text):
 )
 def test_a_name_is_nothing_but_text_wherever_it_stands(tmp_path, number, kind):
     name = HOSTILE[number]
+    if "\x00" in name and OLD_PANDAS:
+        pytest.skip(
+            "before 3.1 pandas makes one label of all that differ behind a NUL, and no map is drawn then"
+        )
     frame = release_named(name, kind)
     scripts = len(re.findall("<script", plain_page()))
     for text in texts_of(frame, tmp_path):
@@ -103,8 +109,7 @@ def test_error_maps_and_maps_without_a_legend_are_safe_too(tmp_path, error):
 @pytest.mark.parametrize("part", ["url", "attribution"])
 @pytest.mark.parametrize("code", [CODE, "{% if %}", "{# "])
 def test_base_maps_cannot_hold_templates(part, code):
-    import xyzservices
-
+    xyzservices = pytest.importorskip("xyzservices")
     texts = {"url": "https://a.b/{z}/{x}/{y}.png", "attribution": "us"}
     # xyzservices formats addresses, which turns two braces into one.
     texts[part] += code if part == "attribution" else code.replace("{", "{{").replace("}", "}}")
