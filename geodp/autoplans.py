@@ -29,7 +29,7 @@ from geodp.exact import plain
 from geodp.mechanisms.calibration import rho_of
 from geodp.pages import plan_rows, rows_html, rows_text
 from geodp.paying import Columns, Payments
-from geodp.plans import Plan, Ways, asked_budget, check_noise, decided_plan, warn_of
+from geodp.plans import Plan, Ways, asked_budget, check_noise, check_size, decided_plan, warn_of
 from geodp.policy import Policy
 from geodp.progress import showing
 from geodp.quantiles import CANDIDATES, QUANTILE, Selection, keys_per_subject, lengths_of, selection
@@ -164,6 +164,7 @@ def make_auto_plan(
         )
     total, probability = asked_budget(eps, delta)
     levels = slots(by)
+    check_size(policy, query, len(levels), ways)
     first = selection(policy, total * SHARE, CANDIDATES, QUANTILE, levels)
     rest = total - first.eps
 

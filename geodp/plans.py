@@ -47,6 +47,7 @@ __all__ = [
     "Ways",
     "asked_budget",
     "check_noise",
+    "check_size",
     "decided_plan",
     "looking",
     "make_plan",
@@ -392,7 +393,7 @@ def decided_plan(
     query = settled_query(query, policy, ways, asked_delta, budget)
     settled, default_grid = _settle(policy, query)
     levels = slots(by)
-    _check_size(settled, query, len(levels), ways)
+    check_size(settled, query, len(levels), ways)
     layout = _layout(settled, levels, ways)
     choice = _choose(layout, query, asked_eps, asked_delta, ways, budget, share)
     if ways.strategy == "levels":
@@ -446,7 +447,9 @@ def _settle(policy: Policy, query: Query) -> tuple[Policy, bool]:
     return replace(policy, bounds=box, grid=grid or finest_h3(box)), grid is None
 
 
-def _check_size(policy: Policy, query: Query, n_slots: int, ways: Ways) -> None:
+def check_size(policy: Policy, query: Query, n_slots: int, ways: Ways) -> None:
+    """Refuse more cells than can be listed, or numbered where only some are released."""
+    policy, _ = _settle(policy, query)
     box: Box = policy.bounds or WORLD
     if ways.cells != "all":
         check_ranked(ranked(policy.grid, box).n_cells * n_slots)

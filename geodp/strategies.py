@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from geodp.estimators import budget_shares
-from geodp.grids.ranked import can_rank
+from geodp.grids.ranked import rankable
 from geodp.mechanisms.hits import MOST_PLACES
 from geodp.queries import Count, Layout, Query
 from geodp.queries.levels import LevelsCount
@@ -110,8 +110,12 @@ def check_auto(ways: "Ways") -> None:
 def sparse_hint(query: Query, policy: "Policy", ways: "Ways") -> str:
     """Return the way out of a domain that is too large to list, where it has one."""
     simple = isinstance(query, Count) and not ways.rescale and ways.strategy == "flat"
-    possible = simple and policy.contribution == "sample" and can_rank(policy.grid)
-    return ' Or keep it with cells="sparse".' if possible else ""
+    grid = rankable(policy.grid, policy.bounds) if simple and policy.contribution == "sample" else None
+    if grid is None:
+        return ""
+    kept = "it" if grid == policy.grid else f'"{grid.name}"'
+    cap = " and a number as cap (geodp.choose_cap)" if policy.cap == "auto" else ""
+    return f' Or keep {kept} with cells="sparse"{cap}.'
 
 
 def _check_unlisted(policy: "Policy", ways: "Ways") -> None:

@@ -145,6 +145,8 @@ def _clip(
     kept = (shapely.get_type_id(parts) == shapely.GeometryType.POLYGON) & (shapely.area(parts) > 0)
     parts, owner = parts[kept], owner[kept]
     moved = np.asarray(shapely.transform(parts, lambda xy: xy - np.array([shift, 0.0])), dtype=object)
-    clockwise = ~shapely.is_ccw(shapely.get_exterior_ring(moved)) | (shapely.get_num_interior_rings(moved) > 0)
+    clockwise = ~shapely.is_ccw(shapely.get_exterior_ring(moved)) | (
+        shapely.get_num_interior_rings(moved) > 0
+    )
     moved[clockwise] = [orient(part) for part in moved[clockwise]]
     return moved, owner

@@ -46,7 +46,7 @@ from geodp.grids.outlines import polygons
 from geodp.grids.square import Square, _Axis, _columns, _east, _rows, _west, _westward
 from geodp.progress import current
 
-__all__ = ["LISTED", "RankedDomain", "can_rank", "ranked"]
+__all__ = ["LISTED", "RankedDomain", "can_rank", "rankable", "ranked"]
 
 LISTED = 50_000
 _COVER = 4_000
@@ -119,6 +119,17 @@ class RankedDomain(Domain):
 def can_rank(grid: Grid) -> bool:
     """Tell whether the cells of a grid can be numbered without being listed."""
     return isinstance(grid, H3 | Square)
+
+
+def rankable(grid: Grid, box: Box | None) -> Grid | None:
+    """Return the grid, or the finest coarser one whose cells in a box can be numbered; None if there is none."""
+    if not can_rank(grid):
+        return None
+    if isinstance(grid, Square) and grid.crs is not None:
+        from geodp.grids import sheets
+
+        return sheets.rankable(grid, box or WORLD)
+    return grid
 
 
 def ranked(grid: Grid, box: Box | None) -> RankedDomain:

@@ -18,15 +18,16 @@ from geodp.grids.ordered import is_in
 from geodp.grids.outlines import polygons
 from geodp.grids.ranked import RankedDomain
 from geodp.grids.regions import complete, key, numbers, outside, pieces, project, walk
+from geodp.progress import stage
 
 if TYPE_CHECKING:
     from geodp.grids.square import Square
 
-__all__ = ["RankedProjected", "estimate", "ranked_projected"]
+__all__ = ["RankedProjected", "estimate", "rankable", "ranked_projected"]
 
 _ROUGH = 65
 _LARGE = 10_000  # metres; sides of larger cells are drawn in eight steps
-_BORDER = 1_000_000
+_BORDER = 5_000_000
 
 
 def estimate(size: Fraction, crs: str, box: Box) -> int:
@@ -72,7 +73,7 @@ class RankedProjected(RankedDomain):
     Raises
     ------
     ValueError
-        The CRS cannot show the box, or its border alone has more than a million squares.
+        The CRS cannot show the box, or its border alone has more than five million squares.
     """
 
     def __init__(self, grid: "Square", box: Box) -> None:
@@ -86,7 +87,7 @@ class RankedProjected(RankedDomain):
         self.keys, outer, self._border = complete(self._lattice, grid.crs, box)
         _check_digits(self._lattice, grid.crs, np.append(self.keys.first, self.keys.last), box)
         # Now, not when a release is paid for and drawn: every outline can be had.
-        if not all(shape.area > 0 for shape in self._outlines(outer)):
+        if not self._can_draw(outer):
             raise ValueError(outside(grid.crs, box))
 
     @property
@@ -151,6 +152,14 @@ class RankedProjected(RankedDomain):
         geod = Geod(ellps="WGS84")
         areas = [abs(geod.geometry_area_perimeter(shape)[0]) for shape in self.outlines(some)]
         return float(np.mean(areas)) / 1e6
+
+    def _can_draw(self, keys: Ints) -> bool:
+        with stage("checking outlines") as bar:
+            for part in slices(len(keys)):
+                bar.reach(part.start / len(keys))
+                if not (shapely.area(self._outlines(keys[part])) > 0).all():
+                    return False
+        return True
 
     def _outlines(self, keys: Ints) -> NDArray[np.object_]:
         rows, cols = numbers(keys)
@@ -245,12 +254,23 @@ def _digits(crs: str) -> int:
     return max(7, len(str(int(np.max(reach[np.isfinite(reach)], initial=0.0)))))
 
 
+def rankable(grid: "Square", box: Box) -> "Square | None":
+    """Return the finest of 1, 2, 5, 10, ... times these squares whose border in a box is not too long to number."""
+    return next((one for one in grid.coarser() if _around(one, box) <= _BORDER), None)
+
+
+def _around(grid: "Square", box: Box) -> float:
+    return sum(around for _, around in _measures(str(grid.crs), box)) / float(grid.cell_size)
+
+
 def _check_border(grid: "Square", box: Box) -> None:
-    around = sum(around for _, around in _measures(str(grid.crs), box)) / float(grid.cell_size)
+    around = _around(grid, box)
     if around > _BORDER:
+        fits = rankable(grid, box)
+        larger = "larger cells" if fits is None else f'larger cells ("{fits.name}" fits)'
         raise ValueError(
             f'the border of bounds {box.to_list()} runs through about {around:,.0f} cells of "{grid.name}", more than '
-            f"{_BORDER:,}. Choose larger cells or smaller bounds."
+            f"{_BORDER:,}. Choose {larger} or smaller bounds."
         )
 
 

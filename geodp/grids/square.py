@@ -5,6 +5,7 @@ cells. Cells are cut at the 180th meridian and the poles. The box's closing bord
 row and column. Ids name the south-west corner and the size, as INSPIRE grids do.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -93,15 +94,16 @@ class Square(Grid):
 
     def fitting(self, box: Box, limit: int) -> "Square | None":
         """Return the finest of 1, 2, 5, 10, 20, ... times this size with at most ``limit`` cells."""
+        return next((grid for grid in self.coarser() if grid.estimate(box) <= limit), None)
+
+    def coarser(self) -> Iterator["Square"]:
+        """Yield squares of 1, 2, 5, 10, 20, ... times this size."""
         for power in range(12):
             for factor in (1, 2, 5):
                 size = self.cell_size * factor * 10**power
                 if size > _LARGEST[self.crs is not None]:
-                    return None
-                grid = Square(size, self.crs)
-                if grid.estimate(box) <= limit:
-                    return grid
-        return None
+                    return
+                yield Square(size, self.crs)
 
     def domain(self, box: Box) -> Domain:
         """Return all cells that a point of ``box`` can fall in, empty or not."""

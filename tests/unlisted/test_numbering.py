@@ -1,10 +1,13 @@
 """Cells by number: a bijection, the same cells as the listed domain, and no cell outside the superset."""
 
+import re
+
 import h3.api.basic_int as h3
 import numpy as np
 import pytest
 import shapely
 
+import geodp
 from geodp.bounds import WORLD, Box, clamp, wrap
 from geodp.grids import H3, Square
 from geodp.grids import h3 as h3_grid
@@ -226,8 +229,31 @@ def test_squares_of_ten_metres_over_a_country_need_no_list():
 
 
 def test_a_border_of_too_many_squares_is_refused():
-    with pytest.raises(ValueError, match=r"border of bounds .* more than 1,000,000\. Choose larger cells"):
+    with pytest.raises(ValueError, match=r"border of bounds .* more than 5,000,000\. Choose larger cells"):
         ranked(Square("0.1", crs=3035), Box.parse((6, 47, 15, 55)))
+
+
+def test_what_a_refusal_of_too_long_a_border_names_is_accepted(monkeypatch):
+    from geodp.grids import grid, sheets
+
+    monkeypatch.setattr(sheets, "_BORDER", 3000)
+    bounds, setting = (6.25, 47, 15, 55), {"subject": "rider", "cap": 1, "cells": "sparse"}
+    with pytest.raises(ValueError, match="runs through about") as caught:
+        geodp.plan(1, **setting, bounds=bounds, grid="square:30@3035")
+    named = re.search(r'larger cells \("(.*)" fits\)', str(caught.value)).group(1)
+    assert named == "square:1500m@3035"
+    assert (
+        geodp.plan(1, **setting, bounds=bounds, grid=named).n_cells
+        == ranked(grid(named), Box.parse(bounds)).n_cells
+    )
+    with pytest.raises(ValueError, match=r'Or keep "square:1500m@3035" with cells="sparse"\.'):
+        geodp.plan(1, **{**setting, "cells": "all"}, bounds=bounds, grid="square:30@3035")
+
+
+@pytest.mark.parametrize("by", [None, {"hour": range(24)}])
+def test_a_cap_that_is_chosen_on_the_way_is_not_offered_sparse_cells(by):
+    with pytest.raises(ValueError, match=r'cells="sparse" and a number as cap \(geodp\.choose_cap\)\.'):
+        geodp.plan(1, 1e-6, subject="rider", cap="auto", bounds=(6, 47, 15, 55), grid="h3:12", by=by)
 
 
 @pytest.mark.parametrize("spec", ["box"])
