@@ -34,6 +34,7 @@ _DTYPES = {
     "worst": "float64",
     "rho": "float64",
     "spent_delta": "float64",
+    "threshold": "Int64",
     "noise_share": "float64",
     "readable": "float64",
     "problem": "str",
@@ -62,6 +63,9 @@ def compare_plans(
     mechanism: str = "auto",
     criterion: str = "std",
     estimator: str = "pyramid",
+    cells: str = "all",
+    threshold: int | None = None,
+    phantoms: Any = None,
 ) -> pd.DataFrame:
     """Tabulate plans for every combination of eps, delta, cap and grid; free, reads no data.
 
@@ -69,7 +73,8 @@ def compare_plans(
     ----------
     eps, delta, cap, grid
         One value, or a list of values.
-    query, subject, rows_per_cell, contribution, neighboring, bounds, outside, by, mechanism, criterion, estimator
+    query, subject, rows_per_cell, contribution, neighboring, bounds, outside, by, mechanism, criterion, estimator, \
+cells, threshold, phantoms
         As in :func:`geodp.plan`, the same for all combinations.
     population : int, optional
         Public number of subjects, for the columns ``noise_share`` and ``readable``.
@@ -85,10 +90,11 @@ def compare_plans(
         - ``eps``, ``delta``, ``cap``, ``grid``: as asked; ``cells``, ``area_km2``: their number and mean area;
         - ``mechanism``, ``std``, ``halfwidth`` (of 95 % of cells), ``worst`` (expected, over all cells): the noise
           in the unit of the result; ``rho``, ``spent_delta``: the cost besides eps;
+        - ``threshold``: with sparse or selected cells, the least noisy count that is released;
         - ``noise_share``: expected L1 error of the noise over the sum of the map (1: as much noise as map);
         - ``readable``: expected share of cells whose count exceeds ``halfwidth``, if counts are spread over
           the cells like an exponential, with few full cells and many nearly empty ones, as in a city.
-          Both NaN without ``population`` or counts.
+          Both NaN without ``population`` or counts, and where not all cells are released.
 
     Raises
     ------
@@ -112,7 +118,14 @@ def compare_plans(
         raise TypeError(
             'cap="auto" is chosen from the data, for a share of eps; compare caps that are numbers.'
         )
-    ways = Ways(mechanism=mechanism, criterion=criterion, estimator=estimator)
+    ways = Ways(
+        mechanism=mechanism,
+        criterion=criterion,
+        estimator=estimator,
+        cells=cells,
+        threshold=threshold,
+        phantoms=phantoms,
+    )
     rows, problems = [], []
     said: dict[tuple[str, type[GeoDPWarning]], None] = {}
     for one_eps, one_delta, one_cap, one_grid in _combined(eps, delta, cap, grid):
@@ -193,6 +206,7 @@ def _figures(plan: Plan, cells_each: float) -> dict[str, Any]:
         "worst": math.nan if worst is None else worst * step,
         "rho": math.nan if charge.rho is None else plain(charge.rho),
         "spent_delta": plain(charge.delta),
+        "threshold": plan.threshold,
         "noise_share": _or_nan(noise_share(plan, each)),
         "readable": _or_nan(_readable(plan, each)),
     }
@@ -205,7 +219,7 @@ def _or_nan(value: float | None) -> float:
 def _readable(plan: Plan, cells_each: float) -> float | None:
     """Return the expected share of counts above the 95 % half-width, exponentially spread: e^(-h / mean)."""
     leading = plan.measurements[0]
-    if plan.policy.population is None or leading.name != "count":
+    if plan.policy.population is None or leading.name != "count" or plan.ways.cells != "all":
         return None
     mean = plan.policy.population * cells_each / leading.quantity.size
     return math.exp(-leading.law.halfwidth("0.95") * float(leading.quantity.step) / mean)

@@ -256,7 +256,9 @@ def _digits(crs: str) -> int:
 
 def rankable(grid: "Square", box: Box) -> "Square | None":
     """Return the finest of 1, 2, 5, 10, ... times these squares whose border in a box is not too long to number."""
-    return next((one for one in grid.coarser() if _around(one, box) <= _BORDER), None)
+    from geodp.grids.square import coarser
+
+    return next((one for one in coarser(grid) if _around(one, box) <= _BORDER), None)
 
 
 def _around(grid: "Square", box: Box) -> float:

@@ -24,7 +24,7 @@ from geodp.grids.base import Domain, Grid, located
 from geodp.grids.hierarchy import Hierarchy
 from geodp.grids.lattice import Floats, Ints, Lattice, decimal_places, square_hierarchy
 
-__all__ = ["Square", "SquareDomain"]
+__all__ = ["Square", "SquareDomain", "coarser"]
 
 _LARGEST = {False: 90, True: 10_000_000}
 _SMALLEST = {False: Fraction(1, 10**7), True: Fraction(1, 10)}
@@ -94,20 +94,21 @@ class Square(Grid):
 
     def fitting(self, box: Box, limit: int) -> "Square | None":
         """Return the finest of 1, 2, 5, 10, 20, ... times this size with at most ``limit`` cells."""
-        return next((grid for grid in self.coarser() if grid.estimate(box) <= limit), None)
-
-    def coarser(self) -> Iterator["Square"]:
-        """Yield squares of 1, 2, 5, 10, 20, ... times this size."""
-        for power in range(12):
-            for factor in (1, 2, 5):
-                size = self.cell_size * factor * 10**power
-                if size > _LARGEST[self.crs is not None]:
-                    return
-                yield Square(size, self.crs)
+        return next((grid for grid in coarser(self) if grid.estimate(box) <= limit), None)
 
     def domain(self, box: Box) -> Domain:
         """Return all cells that a point of ``box`` can fall in, empty or not."""
         return _domain(self, box)
+
+
+def coarser(grid: Square) -> Iterator[Square]:
+    """Yield squares of 1, 2, 5, 10, 20, ... times this size."""
+    for power in range(12):
+        for factor in (1, 2, 5):
+            size = grid.cell_size * factor * 10**power
+            if size > _LARGEST[grid.crs is not None]:
+                return
+            yield Square(size, grid.crs)
 
 
 @dataclass(frozen=True)

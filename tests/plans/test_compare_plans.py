@@ -12,6 +12,26 @@ BOX = (-74.3, 40.4, -73.6, 41.0)
 WHO = {"subject": "rider", "bounds": BOX}
 
 
+def test_sparse_and_selected_cells_are_compared_too():
+    setting = {"subject": "rider", "bounds": BOX, "grid": "h3:12", "population": 10**5}
+    refused = geodp.compare_plans([1], 1e-6, cap=[1, 4], **{**setting, "grid": ["h3:8", "h3:12"]})
+    assert refused["problem"].str.contains("sparse").tolist() == [False, True, False, True]
+    assert refused["threshold"].isna().all()
+    for cells in ("sparse", "select"):
+        table = geodp.compare_plans([0.5, 1], 1e-6, cap=[1, 4], cells=cells, **setting)
+        assert (table["problem"] == "").all()
+        assert table[["noise_share", "readable"]].isna().all(axis=None)
+        for row in table.itertuples():
+            plan = geodp.plan(row.eps, 1e-6, cap=row.cap, cells=cells, **setting)
+            assert (row.threshold, row.cells) == (plan.threshold, plan.n_cells)
+    fewer = geodp.compare_plans(1, cap=[1, 4], cells="sparse", phantoms=100, **setting)
+    assert (
+        fewer["threshold"] < geodp.compare_plans(1, cap=[1, 4], cells="sparse", **setting)["threshold"]
+    ).all()
+    given = geodp.compare_plans(1, cap=[1, 4], cells="sparse", threshold=7, **{**setting, "grid": "h3:5"})
+    assert given["threshold"].tolist() == [7, 7]
+
+
 def test_one_row_for_each_combination_in_order():
     table = geodp.compare_plans([0.5, 1], [0, 1e-6], cap=[1, 16], grid=["h3:5", "h3:6"], **WHO)
     assert len(table) == 16
