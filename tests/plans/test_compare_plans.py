@@ -14,15 +14,15 @@ WHO = {"subject": "rider", "bounds": BOX}
 
 def test_sparse_and_selected_cells_are_compared_too():
     setting = {"subject": "rider", "bounds": BOX, "grid": "h3:12", "population": 10**5}
-    refused = geodp.compare_plans([1], 1e-6, cap=[1, 4], **{**setting, "grid": ["h3:8", "h3:12"]})
+    refused = geodp.compare_plans([1], 1e-8, cap=[1, 4], **{**setting, "grid": ["h3:8", "h3:12"]})
     assert refused["problem"].str.contains("sparse").tolist() == [False, True, False, True]
     assert refused["threshold"].isna().all()
     for cells in ("sparse", "select"):
-        table = geodp.compare_plans([0.5, 1], 1e-6, cap=[1, 4], cells=cells, **setting)
+        table = geodp.compare_plans([0.5, 1], 1e-8, cap=[1, 4], cells=cells, **setting)
         assert (table["problem"] == "").all()
         assert table[["noise_share", "readable"]].isna().all(axis=None)
         for row in table.itertuples():
-            plan = geodp.plan(row.eps, 1e-6, cap=row.cap, cells=cells, **setting)
+            plan = geodp.plan(row.eps, 1e-8, cap=row.cap, cells=cells, **setting)
             assert (row.threshold, row.cells) == (plan.threshold, plan.n_cells)
     fewer = geodp.compare_plans(1, cap=[1, 4], cells="sparse", phantoms=100, **setting)
     assert (
