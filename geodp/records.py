@@ -135,7 +135,8 @@ def record(frame: pd.DataFrame) -> dict[str, Any]:
 
     Columns, dtypes, rows with their ids and order, and the distance of the interval's ends are held
     against the record; outlines may be missing, since they follow from the ids. Numbers are compared by
-    ``ledger.verify(frame)``: a record that knew them would depend on the rows.
+    ``ledger.verify(frame)``: a record that knew them would depend on the rows. So would one that knew which
+    cells a sparse or selected release holds: rows that were taken out of one are seen by ``ledger.verify`` too.
 
     Parameters
     ----------
