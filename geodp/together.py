@@ -34,6 +34,7 @@ from geodp.plans import Plan, Ways, asked_budget, check_noise, warn_of
 from geodp.policy import NOT_GIVEN, EachRow, NotGiven, Policy
 from geodp.progress import showing
 from geodp.queries import Measurement
+from geodp.reconcile import cost_problem
 from geodp.records import guarantee, plan_record, sealed
 from geodp.release import check_frame, drawn, finish, tally
 from geodp.wording import bounded, shown
@@ -64,6 +65,22 @@ class JointPlan:
     names: tuple[str, ...]
     parts: tuple[Plan, ...]
     weights: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        problem = self._edited()
+        if problem is not None:
+            raise ValueError(
+                f"a joint plan is made by geodp.plan_together and not edited: this one {problem}."
+            )
+
+    def _edited(self) -> str | None:
+        """Say where the views are not those of one population, or not paid by one budget."""
+        if not len(self.names) == len(self.parts) == len(self.weights):
+            return "has not one name and weight for each view"
+        check_same_people(self.names, [part.policy for part in self.parts])
+        if len({(part.eps, part.delta, part.budget, part.mechanism) for part in self.parts}) > 1:
+            return "has views of several budgets"
+        return cost_problem(self.charge, [measurement.to_dict() for measurement in self.measurements])
 
     @property
     def policy(self) -> Policy:

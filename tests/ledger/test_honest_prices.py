@@ -73,6 +73,25 @@ def test_an_edited_plan_of_two_stages_is_refused(edit):
         edit(plan)
 
 
+JOINT_EDITS = {
+    "both at the whole eps": lambda joint, plan: dataclasses.replace(joint, parts=(plan, plan)),
+    "one at another eps": lambda joint, plan: dataclasses.replace(joint, parts=(joint.parts[0], plan)),
+    "other people": lambda joint, plan: dataclasses.replace(
+        joint, parts=(joint.parts[0], geodp.plan(1, **{**SETTING, "subject": "driver"}))
+    ),
+    "a view more": lambda joint, plan: dataclasses.replace(joint, parts=(*joint.parts, joint.parts[0])),
+}
+
+
+@pytest.mark.parametrize("edit", JOINT_EDITS.values(), ids=JOINT_EDITS)
+def test_an_edited_joint_plan_is_refused(edit):
+    setting = {name: SETTING[name] for name in SETTING if name != "grid"}
+    joint = geodp.plan_together({"a": {"grid": "square:1"}, "b": {"grid": "square:2"}}, 1, **setting)
+    for eps in (1, 2):
+        with pytest.raises(ValueError, match="not edited|different people"):
+            edit(joint, geodp.plan(eps, **SETTING))
+
+
 def test_a_ledger_refuses_a_charge_below_the_price_of_its_record(tmp_path):
     ledger = geodp.Ledger(tmp_path / "city.ledger", eps=1, unit="rider")
     plan = geodp.plan(1, **SETTING)
