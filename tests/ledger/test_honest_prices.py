@@ -88,7 +88,7 @@ def test_an_edited_joint_plan_is_refused(edit):
     setting = {name: SETTING[name] for name in SETTING if name != "grid"}
     joint = geodp.plan_together({"a": {"grid": "square:1"}, "b": {"grid": "square:2"}}, 1, **setting)
     for eps in (1, 2):
-        with pytest.raises(ValueError, match="not edited|different people"):
+        with pytest.raises(ValueError, match=r"not edited|different people"):
             edit(joint, geodp.plan(eps, **SETTING))
 
 
