@@ -6,7 +6,7 @@ a bar shows none of them, and goes in tenths. ``progress=False`` silences every 
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from time import monotonic
 from typing import Any
@@ -39,16 +39,21 @@ class Bar:
         """Say how much is done, from 0 to 1."""
         if self._words is None or monotonic() - self._begun < _DELAY:
             return
-        if self._inner is None:
-            self._inner = _tqdm(self._words)
-        # Every tenth, one after the other: other steps would tell in how many parts the rows were cut.
-        while self._inner.n + _STEP <= 100 * part + 1e-9:
-            self._inner.update(_STEP)
+        try:
+            if self._inner is None:
+                self._inner = _tqdm(self._words)
+            # Every tenth, one after the other: other steps would tell in how many parts the rows were cut.
+            while self._inner.n + _STEP <= 100 * part + 1e-9:
+                self._inner.update(_STEP)
+        except Exception:
+            # A terminal that is gone or a full disk: no reason to lose a release, which may be paid for by now.
+            self._words = None
 
     def close(self) -> None:
         """Take the bar away."""
         if self._inner is not None:
-            self._inner.close()
+            with suppress(Exception):
+                self._inner.close()
 
 
 def _tqdm(words: str) -> Any:

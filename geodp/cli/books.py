@@ -1,5 +1,6 @@
 """``geodp ledger create``, ``show`` and ``verify``."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pandas as pd
 from geodp import reading
 from geodp.cli import options
 from geodp.cli.failures import BAD_INPUT, Failure, arguments
-from geodp.cli.saying import Voice, listening
+from geodp.cli.saying import Unheard, Voice, listening, tell
 from geodp.errors import LedgerError
 from geodp.ledger import Ledger
 
@@ -47,7 +48,7 @@ def create(path: str, tier: tuple[str, ...], **given: Any) -> None:
     """Create the ledger PATH with its ceiling; one that exists must agree."""
     with arguments():
         book = Ledger(path, tiers=_tiers(tier), **given)
-    print(book)
+    tell(str(book))
 
 
 @ledger.command()
@@ -84,7 +85,8 @@ def verify(path: str, release: str | None, as_json: bool) -> None:
         found = book.verify(None if release is None else reading.read_polygons(release))
     facts = {"name": book.name, "problems": _plain(found.set_index("entry"))}
     if len(found):
-        voice.result(found.to_string(index=False), facts | {"status": "problems"})
+        with suppress(Unheard):  # that there are problems is what the exit code has to tell
+            voice.result(found.to_string(index=False), facts | {"status": "problems"})
         raise Failure(f"{book.name}: {len(found)} problem{'s' * (len(found) > 1)} found.", BAD_INPUT)
     voice.result(f"{book.name}: all is well.", facts)
 

@@ -13,6 +13,7 @@ __all__ = [
     "BUDGET",
     "DONE",
     "FAILED",
+    "UNHEARD",
     "Failure",
     "arguments",
     "failure",
@@ -21,7 +22,7 @@ __all__ = [
 
 _SPENT = "Whether something was spent: geodp ledger show PATH."
 
-DONE, FAILED, BAD_ARGUMENTS, BUDGET, BAD_INPUT = 0, 1, 2, 3, 4
+DONE, FAILED, BAD_ARGUMENTS, BUDGET, BAD_INPUT, UNHEARD = 0, 1, 2, 3, 4, 5
 
 
 class Failure(Exception):

@@ -1,6 +1,8 @@
 """From the arguments to an exit code: the group of commands, and the one line that an error becomes."""
 
 import signal
+from contextlib import suppress
+from traceback import walk_tb
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -8,9 +10,9 @@ import click
 
 from geodp._version import __version__
 from geodp.cli.books import ledger
-from geodp.cli.failures import BAD_ARGUMENTS, DONE, failure
+from geodp.cli.failures import BAD_ARGUMENTS, DONE, UNHEARD, failure
 from geodp.cli.maps import audit, heatmap, plan
-from geodp.cli.saying import as_json, say
+from geodp.cli.saying import Unheard, as_json, flushed, say, tell
 from geodp.cli.showing import show
 
 __all__ = ["geodp", "run"]
@@ -20,7 +22,8 @@ _INTERRUPTED, _STOPPED = 130, 143
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Exit codes: 0 done, 2 bad arguments, 3 budget exceeded, 4 bad input, 1 anything else.",
+    epilog="Exit codes: 0 done, 2 bad arguments, 3 budget exceeded, 4 bad input, 5 done, but stdout could not be "
+    "written, 1 anything else.",
 )
 @click.version_option(__version__, prog_name="geodp", message="%(prog)s %(version)s")
 def geodp() -> None:
@@ -35,8 +38,11 @@ def run(arguments: list[str]) -> int:
     """Run one command; print an error as one line, and with ``--json`` as JSON on stdout too."""
     before = _stoppable()
     try:
-        code = geodp.main(args=arguments, prog_name="geodp", standalone_mode=False)
-        return int(code or DONE)
+        code = _done(arguments)
+        flushed()
+        return code
+    except Unheard as lost:
+        return _unheard(str(lost))
     except click.exceptions.Exit as asked:
         return asked.exit_code
     except click.ClickException as error:
@@ -44,8 +50,10 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _failed("interrupted.", _INTERRUPTED, {}, arguments)
     except SystemExit as stopped:
-        # Click itself leaves like this, without a word, when nobody reads the output any more.
-        return _failed("stopped.", _STOPPED, {}, arguments) if stopped.code == _STOPPED else 1
+        # Click itself leaves like this, without a word, when nobody reads its help any more.
+        if stopped.code == _STOPPED:
+            return _failed("stopped.", _STOPPED, {}, arguments)
+        return _unheard("stdout could not be written (Broken pipe)")
     except Exception as error:
         known = failure(error)
         return _failed(str(known), known.code, known.facts, arguments)
@@ -54,10 +62,30 @@ def run(arguments: list[str]) -> int:
             signal.signal(signal.SIGTERM, before)
 
 
+def _done(arguments: list[str]) -> int:
+    try:
+        return int(geodp.main(args=arguments, prog_name="geodp", standalone_mode=False) or DONE)
+    except OSError as error:
+        if any(frame.f_code is click.echo.__code__ for frame, _ in walk_tb(error.__traceback__)):
+            flushed()
+            raise Unheard(
+                f"stdout could not be written ({error.strerror})"
+            ) from None  # click's help, that is
+        raise
+
+
+def _unheard(why: str) -> int:
+    say(f"done, but {why}.")
+    return UNHEARD
+
+
 def _failed(message: str, code: int, facts: dict[str, Any], arguments: list[str]) -> int:
     say(message)
     if "--json" in arguments:
-        print(as_json({"status": "failed", "code": code, "error": message, **facts}))
+        with suppress(Unheard):
+            tell(as_json({"status": "failed", "code": code, "error": message, **facts}))
+    with suppress(Unheard):
+        flushed()
     return code
 
 
