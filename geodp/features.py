@@ -59,7 +59,8 @@ def read_features(path: str, kinds: Mapping[str, str]) -> gpd.GeoDataFrame:
 def _parsed(path: str) -> tuple[list[Any], str]:
     text = Path(path).read_text(encoding="utf-8-sig")
     if Path(path).name.lower().endswith(_LINES):
-        return [_line(line) for line in text.splitlines() if line.strip("\x1e \t")], "EPSG:4326"
+        # No splitlines: what Unicode calls the end of a line may stand in a text of JSON.
+        return [_line(line) for line in text.split("\n") if line.strip("\x1e \t")], "EPSG:4326"
     document = json.loads(text, parse_int=_whole)
     if document["type"] == "Feature":
         return [document], "EPSG:4326"

@@ -6,7 +6,8 @@ are: read as numbers, ``007`` and ``7`` would become one person, whose rows two 
 
 No row may decide how another is read, so the kind of a column is what the file declares, or what a call says.
 Columns of whole numbers keep their gaps as gaps: as floats, ids from 2**53 up would be none any more. GeoJSON,
-which declares nothing, is read feature by feature, and a format whose types would be guessed from rows is refused.
+which declares nothing, is read feature by feature, CSV line by line, and a format whose types would be guessed from
+rows is refused.
 """
 
 import logging
@@ -22,6 +23,7 @@ import pandas as pd
 from geodp.errors import GeoDPError
 from geodp.features import is_geojson, read_features
 from geodp.silence import quiet
+from geodp.textlines import single_lines
 from geodp.wording import brief
 
 __all__ = ["BadInput", "guarded", "is_local", "is_parquet", "is_text", "read_points", "read_polygons"]
@@ -53,8 +55,8 @@ def read_points(
     Parameters
     ----------
     path : str
-        A file that pyogrio reads, GeoParquet (a file or a folder of them), or CSV. Anything that GDAL
-        opens by name (``https://``, ``/vsizip/``) is passed on to it.
+        A file that pyogrio reads, GeoParquet (a file or a folder of them), or CSV, each line of which is a
+        row. Anything that GDAL opens by name (``https://``, ``/vsizip/``) is passed on to it.
     columns : mapping of str to {"text", "number"}
         Columns to read; the kind counts for CSV and GeoJSON, where nothing else says it.
     lon, lat : str, optional
@@ -152,25 +154,30 @@ def _unlogged() -> Iterator[None]:
 
 def _read_text(path: str, kinds: Mapping[str, str]) -> pd.DataFrame:
     """Return columns of a CSV; fields that hold no number of a number's column become NaN."""
-    form: dict[str, Any] = {"sep": _separator(path), "encoding": "utf-8-sig", "index_col": False}
-    head = guarded(path, lambda: pd.read_csv(path, nrows=0, encoding_errors="surrogateescape", **form))
-    _require(path, kinds, list(head.columns), show=False)
-    table: pd.DataFrame = guarded(
-        path,
-        lambda: pd.read_csv(
-            path,
-            usecols=list(kinds),
-            dtype=object,
-            keep_default_na=False,
-            na_values=[""],
-            on_bad_lines="skip",
-            encoding_errors="surrogateescape",
-            **form,
-        ),
-    )
+    _require(path, kinds, list(guarded(path, lambda: _parsed(path, nrows=0)).columns), show=False)
+    table = guarded(path, lambda: _parsed(path, usecols=list(kinds)))
     for name, kind in kinds.items():
         if kind == "number":
             table[name] = _numbers(table[name])
+    return table
+
+
+def _parsed(path: str, **more: Any) -> pd.DataFrame:
+    """Return fields as text, and empty ones as NaN; the first line that is not empty names the columns."""
+    separator = str(_separator(path))
+    with single_lines(path, separator) as lines:
+        table: pd.DataFrame = pd.read_csv(
+            lines,
+            sep=separator,
+            dtype=object,
+            index_col=False,
+            keep_default_na=False,
+            na_values=[""],
+            on_bad_lines="skip",
+            encoding="utf-8-sig",
+            encoding_errors="surrogateescape",
+            **more,
+        )
     return table
 
 
@@ -179,7 +186,8 @@ def _separator(path: str) -> str | None:
 
 
 def _numbers(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    return pd.to_numeric(column, errors="coerce").astype(np.float64)
+    # Whether -0 keeps its sign depends on the other fields; + 0.0 takes it away.
+    return pd.to_numeric(column, errors="coerce").astype(np.float64) + 0.0
 
 
 def _read_table(path: str, kinds: Mapping[str, str]) -> pd.DataFrame:

@@ -1,5 +1,7 @@
 """One row more in a file changes how no other row is read: not its id, its value, its slot, nor whether it is."""
 
+import csv
+import gzip
 import json
 
 import geopandas as gpd
@@ -8,7 +10,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from geodp import textlines
 from geodp.reading import BadInput, read_points
 from geodp.subjects import subjects
 
@@ -189,3 +194,82 @@ def test_one_file_of_a_folder_that_differs_is_named(tmp_path, odd):
     other.to_parquet(folder / "c.parquet")
     with pytest.raises(BadInput, match=r"c\.parquet: its columns, their types or its CRS"):
         read_points(str(folder), {"rider": "text"})
+
+
+# CSV --------------------------------------------------------------------------------------------------------
+
+HEAD = b"rider,minutes,x,y"
+WHOLE = [
+    b"a,1,0.5,0.5",
+    b'"b",2,0.5,0.5',
+    b'"c, or ""d""",3,0.5,0.5',
+    b'"007","4","0.5","0.5"',
+    b'f"g,5,0.5,0.5',
+]
+OPEN = [b'"', b',"', b'"h,6,0.5,0.5', b'h,6,0.5,"0.5', b'"h""', b'"h"i,"j', b'","k,"', b'h,"', b'"""']
+
+
+def rows(folder, lines, name="a.csv", end=b"\n", head=HEAD):
+    """Return what each row of a CSV of these lines says."""
+    path = folder / name
+    path.write_bytes(end.join([head, *lines]))
+    frame = read_points(str(path), {"rider": "text", "minutes": "number"}, lon="x", lat="y")
+    table = frame.assign(x=frame.geometry.x, y=frame.geometry.y).drop(columns="geometry")
+    return [tuple(map(repr, row)) for row in table.itertuples(index=False)]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("place", [0, 2, 5])
+@pytest.mark.parametrize("more", OPEN, ids=repr)
+def test_a_line_that_leaves_a_quote_open_is_nobodys_and_the_others_stay(tmp_path, end, place, more):
+    without = rows(tmp_path, WHOLE, end=end)
+    with_it = rows(tmp_path, [*WHOLE[:place], more, *WHOLE[place:]], end=end)
+    assert [row[0] for row in without] == ["'a'", "'b'", "'c, or \"d\"'", "'007'", "'f\"g'"]
+    assert with_it[:place] + with_it[place + 1 :] == without
+    assert with_it[place] == ("nan", "nan", "nan", "nan")
+
+
+CHARACTERS = [b"a", b"1", b",", b'"', b"\r", b" ", b"-0", b"\xff", b"\x00", b"'", b"\\"]
+LINES = st.lists(st.lists(st.sampled_from(CHARACTERS), max_size=9).map(b"".join), max_size=5)
+
+
+@given(lines=LINES, more=LINES, size=st.sampled_from([1, 7, 1 << 20]))
+@example(lines=[b"a,1,2,3"], more=[b'"'], size=1)
+def test_lines_are_read_alike_whatever_the_others_are(tmp_path_factory, lines, more, size):
+    """All rows of two files together are those of one file with the lines of both."""
+    folder = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(textlines, "_CHUNK", size)
+        apart = rows(folder, lines) + rows(folder, more)
+        assert rows(folder, lines + more) == apart
+        assert sorted(rows(folder, more + lines)) == sorted(apart)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz"])
+def test_well_formed_quotes_are_read_in_every_kind(tmp_path, name):
+    opened = gzip.open if name.endswith("gz") else open
+    separator = "\t" if ".tsv" in name else ","
+    table = [["rider", "x", "y"], [f"Ana{separator} Ben", "0.5", "1"], ['say "hi"', "2", "3"]]
+    with opened(tmp_path / name, "wt", newline="") as file:
+        csv.writer(file, delimiter=separator, quoting=csv.QUOTE_ALL).writerows(table)
+    frame = read_points(str(tmp_path / name), {"rider": "text"}, lon="x", lat="y")
+    assert frame["rider"].tolist() == [table[1][0], table[2][0]]
+    assert frame.geometry.x.tolist() == [0.5, 2]
+
+
+def test_a_line_break_in_quotes_ends_the_row(tmp_path):
+    """Both halves are rows without an id or a place of their own, and no other row is touched."""
+    read = rows(tmp_path, [WHOLE[0], b'h,6,0.5,0.5,"first', b'second",x', WHOLE[1]])
+    assert (read[0][0], read[-1][0]) == ("'a'", "'b'")
+    assert read[1] == ("nan", "nan", "nan", "nan")
+    assert read[2][1:] == ("nan", "nan", "nan")
+    with pytest.raises(BadInput, match="no column 'rider' in its first line"):
+        rows(tmp_path, WHOLE, head=b'"rider\n",minutes,x,y')
+
+
+def test_a_line_more_that_is_no_json(tmp_path):
+    """What Unicode calls the end of a line is none in a text of JSON."""
+    path = tmp_path / "a.ndjson"
+    lines = [json.dumps(feature(f"a{end}b"), ensure_ascii=False) for end in "\x85\u2028\u2029"]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert read_points(str(path), KINDS)["rider"].tolist() == ["a\x85b", "a\u2028b", "a\u2029b"]
