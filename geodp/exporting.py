@@ -15,6 +15,7 @@ import shapely
 from numpy.typing import NDArray
 
 from geodp.records import record
+from geodp.schemas import SCHEMA, id_columns, schema_of
 from geodp.testing import NOT_PRIVATE, OS_ENTROPY
 
 __all__ = ["to_geojson"]
@@ -25,6 +26,8 @@ _DIGITS = 7  # of a degree: 1 cm
 
 def to_geojson(frame: gpd.GeoDataFrame, path: str | os.PathLike[str]) -> Path:
     """Write a release as RFC 7946 GeoJSON, with its record as the foreign member ``"geodp"``.
+
+    Another one, ``"geodp_frame"``, says for :func:`geodp.read_release` which properties are ids, and of what kind.
 
     Longitude and latitude with 7 decimals, exteriors counter-clockwise, no ``crs`` member, no NaN. The ids
     of the index are the features' ids and stand among the properties under the index's name as well; rows
@@ -59,7 +62,7 @@ def to_geojson(frame: gpd.GeoDataFrame, path: str | os.PathLike[str]) -> Path:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     written = json.loads(to_geojson(heat, Path(folder) / "heat.geojson").read_text())
     >>> list(written), len(written["features"]), written["geodp"]["guarantee"]
-    (['type', 'geodp', 'features'], 16, '(1, 0)-DP for one rider more or less')
+    (['type', 'geodp', 'geodp_frame', 'features'], 16, '(1, 0)-DP for one rider more or less')
     """
     facts = record(frame)
     if not isinstance(frame, gpd.GeoDataFrame):
@@ -85,6 +88,7 @@ def _write(file: TextIO, frame: gpd.GeoDataFrame, facts: dict[str, Any]) -> None
     if facts["noise"] != OS_ENTROPY:
         members[NOT_PRIVATE] = f"noise: {facts['noise']}. A test release; it protects nobody."
     members["geodp"] = facts
+    members[SCHEMA] = schema_of(frame)
     file.write(_json(members)[:-1] + ', "features": [')
     between = "\n"
     for start in range(0, len(frame), _CHUNK):
@@ -97,7 +101,7 @@ def _write(file: TextIO, frame: gpd.GeoDataFrame, facts: dict[str, Any]) -> None
 def _features(rows: gpd.GeoDataFrame) -> Iterator[str]:
     geometry = _geometry(rows)
     ids = [_plain(value) for value in rows.index.tolist()]
-    names = [str(name) if name is not None else "id" for name in rows.index.names]
+    names = id_columns(rows)
     levels = [rows.index.get_level_values(i).tolist() for i in range(rows.index.nlevels)]
     data = rows.drop(columns=rows.geometry.name)
     columns = {

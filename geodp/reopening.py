@@ -15,12 +15,14 @@ import geopandas as gpd
 
 from geodp.errors import NotARelease
 from geodp.records import record
+from geodp.schemas import SCHEMA, restored
 from geodp.seals import seal
 from geodp.testing import NOT_PRIVATE
 
 __all__ = ["read_release", "recorded"]
 
 _HEAD = 1 << 16
+_LINE = 1 << 26
 _CARRY = "GeoJSON, GeoPackage, FlatGeobuf, GeoParquet, HTML and PNG that geodp wrote"
 
 
@@ -100,40 +102,65 @@ def _readable(source: Path) -> Iterator[None]:
 
 def _of_table(source: Path, suffix: str) -> gpd.GeoDataFrame:
     facts = recorded(source)
+    schema = _SCHEMAS[suffix](source)
     table = gpd.read_file(source, engine="pyogrio")
-    # FlatGeobuf's spatial index puts rows into an order of its own; ids were sorted.
-    return _restored(table, facts, _names(source, suffix), suffix == ".fgb" and not facts.get("by"))
-
-
-def _restored(
-    table: gpd.GeoDataFrame, facts: Mapping[str, Any], names: list[str] | None, sort: bool
-) -> gpd.GeoDataFrame:
-    """Put ids back into the index and columns back into their kinds and order."""
-    dtypes = {name: dtype for dtype, columns in (facts.get("columns") or {}).items() for name in columns}
-    outline = table.geometry.name
-    kept = [name for name in table.columns if name in dtypes or name == outline]
-    ids = [name for name in table.columns if name not in (*kept, NOT_PRIVATE)] if names is None else names
     try:
-        frame = table.set_index(ids)[kept].astype(dtypes)
+        frame = (
+            _older(table, facts, source) if schema is None else restored(table, schema).astype(_dtypes(facts))
+        )
     except (KeyError, TypeError, ValueError):
         raise NotARelease("this file's columns are not those of its record.") from None
-    if sort:
+    if suffix == ".fgb" and not facts.get("by"):
+        # FlatGeobuf's spatial index puts rows into an order of its own; ids were sorted.
         frame = frame.sort_index()
+    if facts.get("query") == "perturb":
+        frame = frame.reset_index(drop=True)
     frame.attrs["geodp"] = dict(facts)
     return frame
 
 
-def _names(path: Path, suffix: str) -> list[str] | None:
+def _dtypes(facts: Mapping[str, Any]) -> dict[str, str]:
+    return {name: dtype for dtype, names in (facts.get("columns") or {}).items() for name in names}
+
+
+def _older(table: gpd.GeoDataFrame, facts: Mapping[str, Any], source: Path) -> gpd.GeoDataFrame:
+    """Do the same for a file that does not say which columns are ids: those that the record does not name."""
+    dtypes, outline = _dtypes(facts), table.geometry.name
+    kept = [name for name in table.columns if name in dtypes or name == outline]
+    names = _names(source, set(dtypes)) if source.suffix.lower() in (".geojson", ".json") else None
+    ids = [name for name in table.columns if name not in (*kept, NOT_PRIVATE)] if names is None else names
+    return table.set_index(ids)[kept].astype(dtypes)
+
+
+def _names(path: Path, columns: set[str]) -> list[str] | None:
     """Return the names of the ids in a GeoJSON file: properties of the first feature that are no columns."""
-    if suffix not in (".geojson", ".json"):
-        return None
-    columns = {name for names in (recorded(path).get("columns") or {}).values() for name in names}
     with path.open(encoding="utf-8") as file:
         _, found, rest = file.read(2 * _HEAD).partition('"features": [')
     if not found or not rest.strip().startswith("{"):
         return None
     feature, _ = json.JSONDecoder().raw_decode(rest.strip())
     return [name for name in feature["properties"] if name not in columns]
+
+
+def _schema_of_geojson(path: Path) -> Any:
+    """Return what stands behind the record on the first line."""
+    with path.open(encoding="utf-8") as file:
+        _, found, rest = file.readline(_LINE).partition('"geodp": ')
+    end = json.JSONDecoder().raw_decode(rest)[1] if found else 0
+    _, found, rest = rest[end:].partition(f'"{SCHEMA}": ')
+    return json.JSONDecoder().raw_decode(rest)[0] if found else None
+
+
+def _schema_of_layer(path: Path) -> Any:
+    return json.loads(_texts_of_layer(path).get(SCHEMA, "null"))
+
+
+_SCHEMAS: Mapping[str, Callable[[Path], Any]] = {
+    ".geojson": _schema_of_geojson,
+    ".json": _schema_of_geojson,
+    ".gpkg": _schema_of_layer,
+    ".fgb": _schema_of_layer,
+}
 
 
 def _of_geojson(path: Path) -> Any:
@@ -158,11 +185,14 @@ def _of_png(path: Path) -> Any:
 
 
 def _of_layer(path: Path) -> Any:
+    return json.loads(_texts_of_layer(path).get("geodp", "null"))
+
+
+def _texts_of_layer(path: Path) -> dict[str, str]:
     import pyogrio
 
     info = pyogrio.read_info(path)
-    texts = {**(info.get("dataset_metadata") or {}), **(info.get("layer_metadata") or {})}
-    return json.loads(texts.get("geodp", "null"))
+    return {**(info.get("dataset_metadata") or {}), **(info.get("layer_metadata") or {})}
 
 
 _RECORDS: Mapping[str, Callable[[Path], Any]] = {

@@ -19,6 +19,7 @@ import pandas as pd
 
 from geodp.exporting import to_geojson
 from geodp.records import record
+from geodp.schemas import SCHEMA, id_columns, schema_of
 from geodp.testing import NOT_PRIVATE, OS_ENTROPY
 
 __all__ = ["FORMATS", "check_output", "check_place", "replaced", "write"]
@@ -119,20 +120,23 @@ def replaced(target: Path) -> Iterator[Path]:
 
 
 def _geopackage(frame: gpd.GeoDataFrame, path: Path, facts: Mapping[str, Any]) -> None:
-    _table(frame, facts).to_file(
-        path, driver="GPKG", engine="pyogrio", layer=path.stem, layer_metadata=_texts(facts)
-    )
+    table = _table(frame, facts)
+    for name in table.columns.drop(table.geometry.name):
+        if isinstance(table[name].dtype, pd.DatetimeTZDtype):
+            table[name] = table[name].dt.tz_convert("UTC")  # the only zone that the format's rules allow
+    table.to_file(path, driver="GPKG", engine="pyogrio", layer=path.stem, layer_metadata=_texts(frame, facts))
 
 
 def _flatgeobuf(frame: gpd.GeoDataFrame, path: Path, facts: Mapping[str, Any]) -> None:
-    # The spatial index reorders rows. Cells can be sorted again; the order of typed slots would be lost.
-    indexed = "YES" if frame.index.nlevels == 1 else "NO"
+    # The spatial index reorders rows, and takes none without a place, such as a report that was not published.
+    # Cells can be sorted again; the order of typed slots would be lost.
+    indexed = "YES" if frame.index.nlevels == 1 and not frame.geometry.isna().any() else "NO"
     _table(frame, facts).to_file(
         path,
         driver="FlatGeobuf",
         engine="pyogrio",
         layer=path.stem,
-        layer_metadata=_texts(facts),
+        layer_metadata=_texts(frame, facts),
         SPATIAL_INDEX=indexed,
     )
 
@@ -184,7 +188,7 @@ FORMATS: Mapping[str, Callable[[gpd.GeoDataFrame, Path, Mapping[str, Any]], obje
 
 def _table(frame: gpd.GeoDataFrame, facts: Mapping[str, Any]) -> gpd.GeoDataFrame:
     """Return the ids as columns, of kinds that every format holds; test releases say that they are."""
-    names = [name if name is not None else "id" for name in frame.index.names]
+    names = id_columns(frame)
     table = frame.reset_index(names=names)
     for name in names:
         if isinstance(table[name].dtype, pd.CategoricalDtype):
@@ -196,8 +200,8 @@ def _table(frame: gpd.GeoDataFrame, facts: Mapping[str, Any]) -> gpd.GeoDataFram
     return table
 
 
-def _texts(facts: Mapping[str, Any]) -> dict[str, str]:
-    return {"geodp": _json(facts)}
+def _texts(frame: gpd.GeoDataFrame, facts: Mapping[str, Any]) -> dict[str, str]:
+    return {"geodp": _json(facts), SCHEMA: _json(schema_of(frame))}
 
 
 def _json(facts: Mapping[str, Any]) -> str:

@@ -77,7 +77,8 @@ def paths(shapes: Shapes) -> list[Any]:
     codes = np.full(len(coords), Path.LINETO, dtype=Path.code_type)
     change = np.flatnonzero(np.diff(ring, prepend=-1))
     codes[change] = Path.MOVETO
-    codes[np.append(change[1:], len(coords)) - 1] = Path.CLOSEPOLY
+    if len(coords):
+        codes[np.append(change[1:], len(coords)) - 1] = Path.CLOSEPOLY
     row = row_of_part[part_of_ring[ring]]
     ends = np.searchsorted(row, np.arange(len(shapes) + 1))
     return [Path(coords[start:end], codes[start:end]) for start, end in pairwise(ends)]

@@ -47,7 +47,7 @@ def test_geojson_is_rfc_7946_with_the_record(releases, kind, tmp_path):
     frame = releases[kind]
     path = geodp.to_geojson(frame, tmp_path / "a.geojson")
     held = strict(path.read_text(encoding="utf-8"))
-    assert list(held) == ["type", "geodp", "features"]
+    assert list(held) == ["type", "geodp", "geodp_frame", "features"]
     assert held["type"] == "FeatureCollection"
     assert held["geodp"] == geodp.record(frame)
     assert len(held["features"]) == len(frame)
@@ -126,7 +126,7 @@ def test_test_releases_are_stamped(trips, tmp_path):
         heat = trips.dp.heatmap(1, subject="rider", cap=1, bounds=BOX, grid="h3:5")
     text = geodp.to_geojson(heat, tmp_path / "a").read_text()
     assert text.startswith('{"type": "FeatureCollection", "NOT PRIVATE": "noise: seeded (test).')
-    assert list(strict(text)) == ["type", "NOT PRIVATE", "geodp", "features"]
+    assert list(strict(text)) == ["type", "NOT PRIVATE", "geodp", "geodp_frame", "features"]
 
 
 def test_the_file_appears_whole_or_not_at_all(releases, tmp_path, monkeypatch):
