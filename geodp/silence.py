@@ -73,6 +73,8 @@ def discreetly(
     try:
         return work()
     except GeoDPError:
+        # Geodp's own words: of arguments, dtypes, places and budgets, never a value of a row. They also say what to
+        # do, and their class tells a program, so they pass; whoever raises one below here answers for its text.
         raise
     except MemoryError:
         message = f"not enough memory while {stage}; {outcome}."

@@ -1,5 +1,6 @@
 """Time slots and other public categories: levels that are given, never read from the rows."""
 
+import math
 from collections.abc import Iterable, Mapping, Set, Sized
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -41,7 +42,7 @@ class Slots:
 
     def __len__(self) -> int:
         """Number of slots of one cell: all combinations of levels."""
-        return int(np.prod([len(levels) for levels in self.levels], dtype=np.int64))
+        return _size(self.levels)
 
     def index(self, cells: pd.Index) -> pd.Index:
         """Return the index of the result: cells alone, or every cell with every slot."""
@@ -124,10 +125,14 @@ def slots(by: object) -> Slots:
         raise TypeError(f'by must name columns and their levels, by={{"hour": range(24)}}, got {brief(by)}.')
     names = tuple(_name(name) for name in by)
     levels = tuple(_levels(name, by[name]) for name in names)
-    made = Slots(names, levels, tuple(tuple(type(value).__name__ for value in part) for part in levels))
-    if len(made) > _MAX_SLOTS:
-        raise ValueError(f"by has {len(made):,} slots, more than {_MAX_SLOTS:,}.")
-    return made
+    if _size(levels) > _MAX_SLOTS:
+        raise ValueError(f"by has {_size(levels):,} slots, more than {_MAX_SLOTS:,}.")
+    return Slots(names, levels, tuple(tuple(type(value).__name__ for value in part) for part in levels))
+
+
+def _size(levels: tuple[tuple[Any, ...], ...]) -> int:
+    """Return the number of combinations; 64 bits would wrap, and four columns of 65,536 levels make no slot."""
+    return math.prod(map(len, levels))
 
 
 def _name(name: object) -> str:

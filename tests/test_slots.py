@@ -141,3 +141,12 @@ def test_sparse_columns_and_levels_that_python_takes_for_equal():
     column = pd.Series(pd.arrays.SparseArray([1, 0, 2]))
     assert slots({"k": [2, 1]}).codes(pd.DataFrame({"k": column})).tolist() == [1, -1, 0]
     assert slots({"k": [1, 0]}) != slots({"k": [True, False]})
+
+
+def test_the_number_of_slots_is_exact():
+    """Four columns of 65,536 levels are 2**64 slots, which 64 bits take for none."""
+    with pytest.raises(ValueError, match=r"by has 18,446,744,073,709,551,616 slots"):
+        slots({f"column {i}": range(2**16) for i in range(4)})
+    with pytest.raises(ValueError, match=r"by has 1,180,591,620,717,411,303,424 slots"):
+        slots({f"column {i}": range(2**14) for i in range(5)})
+    assert len(slots({"a": range(100), "b": range(1000)})) == 100_000

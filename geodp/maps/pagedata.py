@@ -4,6 +4,7 @@ Rows of equal numbers share a line of words, a class and marks, so each of them 
 Nothing goes in but released numbers, ids, and words made of them and of the record.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,7 +69,7 @@ def page_data(picture: Picture, *, coastlines: bool, mercator: bool = False) -> 
         "view": view,
     }
     order = np.lexsort((shape_of_row, slot_of_row))
-    n_slots = int(np.prod([len(slot["labels"]) for slot in slots], dtype=np.int64))
+    n_slots = math.prod(len(slot["labels"]) for slot in slots)
     sections: dict[str, Section] = {
         **shapes.sections(),
         "slotSizes": np.bincount(slot_of_row, minlength=n_slots).astype(np.int32),
