@@ -77,20 +77,37 @@ def _rings(values: Floats, siblings: tuple[Ints, ...]) -> list[Floats]:
 def _windows(values: Floats) -> list[Floats]:
     """Mean over stretches of the curve on both sides, each without the stretch inside it."""
     running = np.concatenate([[0.0], np.cumsum(values)])
-    place = np.arange(len(running), dtype=np.float64)
     windows: list[Floats] = []
-    inner, inside = values, np.ones(len(values))
+    inner, least = values, 0
     for reach in _WINDOWS:
-        total, number = _stretch(running, reach), _stretch(place, reach)
-        windows.append((total - inner) / np.maximum(number - inside, 1))
-        inner, inside = total, number
+        total = _stretch(running, reach)
+        window = total - inner
+        _divide(window, least, reach)
+        windows.append(window)
+        inner, least = total, reach
     return windows
 
 
 def _stretch(running: Floats, reach: int) -> Floats:
     """Sum from ``reach`` places before to ``reach`` places after each, given the running sums."""
-    padded = np.pad(running, reach, mode="edge")
-    return np.asarray(padded[2 * reach + 1 :] - padded[: -2 * reach - 1])
+    size = len(running) - 1
+    sums = np.full(size, running[-1])
+    sums[: max(size - reach, 0)] = running[reach + 1 :]
+    sums[reach:] -= running[: max(size - reach, 0)]
+    return sums
+
+
+def _divide(window: Floats, inner: int, outer: int) -> None:
+    """Divide each sum by its number of places more than ``inner`` and at most ``outer`` away; 0 of them leave it.
+
+    Only near the ends of the curve are there fewer than 2 (outer - inner): millions of numbers need no array.
+    """
+    size, left = len(window), min(outer, len(window))
+    right = max(size - outer, left)
+    window[left:right] /= 2 * (outer - inner)
+    ends = np.concatenate([np.arange(left), np.arange(right, size)])
+    reached = [np.minimum(ends, far) + np.minimum(size - 1 - ends, far) for far in (inner, outer)]
+    window[ends] /= np.maximum(reached[1] - reached[0], 1)
 
 
 def _regress(covariates: list[Floats], target: Floats, weight: Floats) -> Floats:
