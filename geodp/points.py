@@ -34,11 +34,7 @@ def check_points(gdf: object) -> gpd.GeoDataFrame:
         No active geometry column, or no CRS.
     """
     if not isinstance(gdf, gpd.GeoDataFrame):
-        if type(gdf).__module__.startswith(("dask", "geodp.dask")):
-            raise TypeError(
-                "this is a frame in dask partitions. Releases take one after import geodp.dask; all else looks at "
-                "rows in memory: ddf.get_partition(0).compute()."
-            )
+        _refuse_partitions(type(gdf))
         raise TypeError(
             f"geodp needs a GeoDataFrame, got {type(gdf).__name__}. Make one: "
             'gpd.GeoDataFrame(df, geometry=gpd.points_from_xy(df["lon"], df["lat"]), crs=4326)'
@@ -52,6 +48,22 @@ def check_points(gdf: object) -> gpd.GeoDataFrame:
         )
     _check_crs(gdf.crs)
     return gdf
+
+
+def _refuse_partitions(kind: type) -> None:
+    """Say what dask's own frames lack, and what those of dask-geopandas are good for."""
+    package = kind.__module__.partition(".")[0]
+    if package == "dask":
+        raise TypeError(
+            f"this is a {kind.__name__} of dask, which has no geometry. Releases take a dask-geopandas GeoDataFrame: "
+            'dask_geopandas.from_dask_dataframe(ddf, geometry=dask_geopandas.points_from_xy(ddf, "lon", "lat"))'
+            ".set_crs(4326), after import geodp.dask."
+        )
+    if package == "dask_geopandas" or kind.__module__.startswith("geodp.dask"):
+        raise TypeError(
+            "this is a frame in dask partitions. Releases take a dask-geopandas GeoDataFrame after import geodp.dask; "
+            "all else looks at rows in memory: ddf.get_partition(0).compute()."
+        )
 
 
 def _check_crs(crs: Any) -> None:

@@ -11,10 +11,12 @@ __all__ = ["PartitionError", "code_of", "error_of", "file_of"]
 _OF_PARTITION = {
     "columns": "lacks a column that the frame has",
     "crs": "has another CRS than the frame; bring all files into one CRS",
+    "geometry": "has no geometry of points",
     "memory": "does not fit into a worker's memory; use smaller partitions, or workers with more memory",
+    "no crs": "has no CRS, and the frame has one; write the CRS into the file, or set it where the frame is made",
     "placing": "could not be placed; ddf.get_partition({number}).compute().dp.audit() looks at its rows",
     "reading": "could not be read: another schema, or a damaged file",
-    "schema": "has a column of another kind than the plan needs, or no usable geometry",
+    "schema": "has a column of another kind than the plan needs",
 }
 _OF_CLUSTER = {
     "cluster": "the connection to the cluster was lost, or its tasks were cancelled",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from geodp.dask.errors import error_of, file_of
 from geodp.dask.graph import plan_work
+from geodp.dask.ids import as_its_source_has_it
 from geodp.dask.running import run
 from geodp.dask.tasks import Failed, Job, Subgraph
 from geodp.dask.totals import Totals, dense
@@ -70,12 +71,14 @@ class Partitions(Partitioned):
 
     def _needed(self, plan: "Plan") -> Any:
         """Return the frame with the columns that the plan reads: what can leave out others at the source does."""
-        meta = self._frame._meta
+        meta, frame = self._frame._meta, self._frame
         names = {meta.active_geometry_name, plan.query.reads, *plan.slots.names}
-        if not plan.policy.by_row:
-            names.add(plan.policy.subject)
+        subject = plan.policy.subject
+        if isinstance(subject, str):
+            names.add(subject)
+            frame = as_its_source_has_it(frame, subject)
         columns = [name for name in meta.columns if name in names]
-        return self._frame if len(columns) == len(meta.columns) else self._frame[columns]
+        return frame if len(columns) == len(meta.columns) else frame[columns]
 
 
 def _is_unknown(dtype: Any) -> bool:

@@ -148,10 +148,14 @@ def locate(job: Job, partition: Any, number: int) -> Parcel | Failed:
     frame = _read(partition)
     if isinstance(frame, str):
         return Failed(frame, number)
-    if not isinstance(frame, gpd.GeoDataFrame) or not _fits(job, frame):
-        return Failed("schema", number)
+    if not isinstance(frame, gpd.GeoDataFrame) or frame.active_geometry_name is None:
+        return Failed("geometry", number)
+    if frame.crs is None:
+        return Failed("no crs", number)
     if not frame.crs.equals(job.crs, ignore_axis_order=True):
         return Failed("crs", number)
+    if not _fits(job, frame):
+        return Failed("schema", number)
     try:
         policy = job.plan.policy
         rows = place(job.plan, frame)

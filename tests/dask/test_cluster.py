@@ -106,12 +106,17 @@ def test_points_that_the_cluster_holds(client, rows):
 
 
 @pytest.mark.usefixtures("client")
-@pytest.mark.parametrize("what", ["lacks a column", "another CRS"])
+@pytest.mark.parametrize("what", ["lacks a column", "another CRS", "no CRS"])
 def test_the_file_of_a_bad_partition_is_named(files, what, tmp_path):
     folder, _ = files
     path = folder / "04.parquet"
     frame = gpd.read_parquet(path)
-    (frame.drop(columns="rider") if what == "lacks a column" else frame.to_crs(2263)).to_parquet(path)
+    changed = {
+        "lacks a column": lambda: frame.drop(columns="rider"),
+        "another CRS": lambda: frame.to_crs(2263),
+        "no CRS": lambda: frame.set_crs(None, allow_override=True),
+    }
+    changed[what]().to_parquet(path)
     book = geodp.Ledger(tmp_path / "x.ledger", eps=3, delta=1e-5, unit="rider")
     with pytest.raises(PartitionError, match=what) as caught:
         read(folder).dp.heatmap(1, **SETTING, ledger=book, label="today")

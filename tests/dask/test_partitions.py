@@ -121,15 +121,8 @@ def test_a_row_in_two_zones_keeps_the_same_one_under_a_cap(trips, n):
     same(*both(trips, parts(trips, n), "heatmap", 1, subject=geodp.EACH_ROW, cap=1, grid=grid))
 
 
-@pytest.fixture
-def _objects_stay():
-    """Keep dask from making texts of all ids of an object column, before geodp sees it."""
-    with dask.config.set({"dataframe.convert-string": False}):
-        yield
-
-
-@pytest.mark.usefixtures("_objects_stay")
-def test_subjects_are_the_same_in_partitions_of_every_dtype(trips):
+@pytest.mark.parametrize("to_text", [True, False])
+def test_subjects_are_the_same_in_partitions_of_every_dtype(trips, to_text):
     number = np.arange(len(trips)) % 23
     cuts = np.array_split(np.arange(len(trips)), 6)
     texts = pd.Series([str(i) for i in number])
@@ -148,7 +141,9 @@ def test_subjects_are_the_same_in_partitions_of_every_dtype(trips):
     whole = trips.assign(rider=np.concatenate([f["rider"].astype(object).to_numpy() for f in frames]))
     assert {type(value) for value in whole["rider"]} >= {int, str, float}
     for meta in (frames[0].iloc[:0], frames[5].iloc[:0]):
-        same(*both(whole, of_frames(frames, meta), "heatmap", 1, **SETTING))
+        with dask.config.set({"dataframe.convert-string": to_text}):
+            ddf = of_frames(frames, meta)
+        same(*both(whole, ddf, "heatmap", 1, **SETTING))
 
 
 def test_null_empty_and_odd_rows_are_left_out_alike(trips):
@@ -296,6 +291,8 @@ def bad(trips, what):
         "no column": lambda: part.drop(columns="rider"),
         "no geometry": lambda: pd.DataFrame(part.drop(columns="geometry")),
         "crs": lambda: part.to_crs(3857),
+        "no crs": lambda: part.set_crs(None, allow_override=True),
+        "no active geometry": lambda: gpd.GeoDataFrame(part.assign(geometry=1)),
         "reading": lambda: int(SECRET_VALUE),
         "memory": lambda: (_ for _ in ()).throw(MemoryError(SECRET_VALUE)),
     }[what]()
@@ -309,6 +306,8 @@ def bad(trips, what):
         ("no column", "lacks a column"),
         ("no geometry", "lacks a column"),
         ("crs", "another CRS"),
+        ("no crs", "has no CRS, and the frame has one"),
+        ("no active geometry", "has no geometry of points"),
         ("reading", "could not be read"),
         ("memory", "does not fit"),
     ],
@@ -421,5 +420,20 @@ def test_other_dask_frames_are_refused_with_the_way_out(trips):
     plain = dd.from_pandas(pd.DataFrame(trips.drop(columns="geometry")), npartitions=2)
     with pytest.raises(AttributeError):
         plain.dp  # noqa: B018
-    with pytest.raises(TypeError, match="after import geodp"):
+    for frame, name in ((plain, "DataFrame"), (plain["rider"], "Series")):
+        with pytest.raises(TypeError, match=f"a {name} of dask, which has no geometry") as caught:
+            geodp.heatmap(frame, 1, **SETTING)
+        assert "dask_geopandas.from_dask_dataframe" in str(caught.value)
+
+
+def test_the_way_out_for_plain_frames_works(trips):
+    table = pd.DataFrame(trips.drop(columns="geometry")).assign(lon=trips.geometry.x, lat=trips.geometry.y)
+    plain = dd.from_pandas(table, npartitions=2)
+    with pytest.raises(TypeError, match="Releases take a dask-geopandas GeoDataFrame") as caught:
         geodp.heatmap(plain, 1, **SETTING)
+    way_out = re.search(r"dask_geopandas\.from_dask_dataframe\(.*\)\.set_crs\(4326\)", str(caught.value))[0]
+    ddf = eval(way_out, {"dask_geopandas": dask_geopandas, "ddf": plain})
+    with geodp.testing.noiseless():
+        same(geodp.heatmap(ddf, 1, **SETTING), trips.dp.heatmap(1, **SETTING))
+    with pytest.raises(TypeError, match="rows in memory"):
+        geodp.heatmap(ddf.geometry, 1, **SETTING)
