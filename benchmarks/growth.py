@@ -1,22 +1,30 @@
 """How time and memory of a release grow: with points, cells, the cap and subjects; exponents are fitted.
 
-    python -m benchmarks.growth                  up to 10 M points and 5 M cells (a quarter of an hour)
-    python -m benchmarks.growth --most 1e6       smaller, two minutes
+    python -m benchmarks.growth                  up to 10 M points and 5 M cells (half an hour)
+    python -m benchmarks.growth --most 1e6       smaller, four minutes
     python -m benchmarks.growth points cells     some of it
+    python -m benchmarks.growth cells --keep     with memory that processes keep once they have it
 
 Each line changes one thing: 1 M points, 100,000 subjects, cap 4, H3 9 around New York (38,000 cells) unless it
-says otherwise. Times are processor seconds of a whole release without a bar, outlines included, the best of
-rounds in which all sizes take turns; domains are built anew where cells grow and known elsewhere, as for the
-second map of a night. Memory is what a process of its own takes at its peak beyond frame, plan and outlines.
+says otherwise. Times are processor seconds of a whole release without a bar, outlines included; domains are
+built anew where cells grow and known elsewhere, as for the second map of a night. Each size has a process of
+its own in every round, all sizes take turns, and the best round counts: in one process a small release finds
+the memory that a large one left, while the large one fetches its own from the system. In a process the second
+release is timed, and memory is what the first takes at its peak beyond frame, plan and outlines.
 
 ``p`` is fitted to time = a + b * size**p, with a and b not negative, by least squares of relative errors, and
 ``slope`` to the larger half of the sizes as a straight line of logarithms. Bar: both at most 1.05.
+
+From some millions of cells on, each array is larger than what glibc keeps (32 MB), and the system hands out
+its pages one by one, every time: a cost per cell that smaller maps do not have. ``--keep`` takes it away from
+all sizes, and shows how geodp's own work grows.
 """
 
 import argparse
+import os
+import time
 import warnings
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Sequence
 
 import geopandas as gpd
 import numpy as np
@@ -24,16 +32,16 @@ import pandas as pd
 from scipy.optimize import nnls
 
 import geodp
-from benchmarks.measuring import apart, race, reset_peak, resident
+from benchmarks.measuring import apart, reset_peak, resident
 from geodp.grids import h3, square
 
 NYC = (-74.3, 40.4, -73.6, 41.0)
 BAR = 1.05
+KEEPING = {"MALLOC_MMAP_THRESHOLD_": "1000000000", "MALLOC_TRIM_THRESHOLD_": "8000000000"}
 
 Sizes = Sequence[int]
 
 
-@lru_cache(maxsize=4)
 def make(points: int, subjects: int) -> gpd.GeoDataFrame:
     """Return points around New York under string ids."""
     rng = np.random.default_rng(0)
@@ -49,24 +57,29 @@ def planned(grid: str = "h3:9", cap: int = 4) -> geodp.Plan:
     return geodp.plan(1.0, 1e-6, subject="rider", cap=cap, bounds=NYC, grid=grid)
 
 
-def release(frame: gpd.GeoDataFrame, grid: str = "h3:9", cap: int = 4, anew: bool = False) -> None:
-    """Release the map; anew: with a domain and outlines that nobody built before."""
+def release(frame: gpd.GeoDataFrame, grid: str, cap: int, anew: bool) -> tuple[float, float]:
+    """Release the map, and return the processor seconds that it takes, and those by the clock.
+
+    Anew: with a domain and outlines that nobody built before.
+    """
     if anew:
         h3._domain.cache_clear()
         square._domain.cache_clear()
+    clock, processor = time.perf_counter(), time.process_time()
     planned(grid, cap).release(frame, progress=False)
+    return time.process_time() - processor, time.perf_counter() - clock
 
 
-def memory(points: int, subjects: int, grid: str, cap: int, anew: bool) -> list[float]:
-    """Return the bytes that a release takes beyond all that there was before it."""
+def measured(points: int, subjects: int, grid: str, cap: int, anew: bool) -> list[float]:
+    """Return both times of a release, and the bytes that it takes beyond all that there was before it."""
     frame = make(points, subjects)
-    plan = planned(grid, cap)
-    if not anew:
-        plan.release(frame.iloc[:1000], progress=False)
+    warm = "h3:7" if anew else grid
+    planned(warm, cap).release(frame.iloc[:1000], progress=False)
     reset_peak()
     before = resident()
-    plan.release(frame, progress=False)
-    return [resident(peak=True) - before]
+    release(frame, grid, cap, anew)
+    peak = resident(peak=True) - before
+    return [*release(frame, grid, cap, anew), peak]
 
 
 def fitted(sizes: Sizes, seconds: Sequence[float]) -> float:
@@ -94,16 +107,19 @@ def slope(sizes: Sizes, seconds: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes[half:]), np.log(seconds[half:]), 1)[0])
 
 
-def report(name: str, sizes: Sizes, run: Callable[[int], Callable[[], None]], call: str, rounds: int) -> None:
-    """Measure all sizes and print them, with the exponent."""
-    took = race({str(size): run(size) for size in sizes}, rounds, warm=1)
-    seconds = [took[str(size)][0] for size in sizes]
+def report(name: str, sizes: Sizes, call: str, rounds: int) -> None:
+    """Measure all sizes and print them, with the exponent; ``call`` has SIZE where the size stands."""
+    best = {size: [np.inf] * 3 for size in sizes}
+    for _ in range(rounds):
+        for size in sizes:
+            found = apart("benchmarks.growth", f"measured({call.replace('SIZE', str(size))})")
+            best[size] = [min(pair) for pair in zip(best[size], found, strict=True)]
     print(f"\n{name:>12}{'seconds':>10}{'by the clock':>14}{'MB':>8}{'bytes each':>12}")
     each = name in ("points", "cells")
-    for size, second in zip(sizes, seconds, strict=True):
-        (extra,) = apart("benchmarks.growth", f"memory({call.replace('SIZE', str(size))})")
+    for size, (second, clock, extra) in best.items():
         share = f"{extra / size:12.0f}" if each else ""
-        print(f"{size:12,}{second:10.3f}{took[str(size)][1]:14.3f}{extra / 1e6:8.0f}{share}", flush=True)
+        print(f"{size:12,}{second:10.3f}{clock:14.3f}{extra / 1e6:8.0f}{share}", flush=True)
+    seconds = [second for second, _, _ in best.values()]
     found = {"slope": slope(sizes, seconds)} | ({"p": fitted(sizes, seconds)} if each else {})
     for word, value in found.items():
         print(
@@ -114,38 +130,30 @@ def report(name: str, sizes: Sizes, run: Callable[[int], Callable[[], None]], ca
 def of_points(most: int, grid: str, rounds: int) -> None:
     """Change the number of points."""
     sizes = [n for n in (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000) if n <= most]
-    frame = make(sizes[-1], 100_000)
-    print(f"\n{grid}, {planned(grid).n_cells:,} cells", end="")
-    call = f"SIZE, 100_000, {grid!r}, 4, False"
-    report("points", sizes, lambda n: partial(release, frame.iloc[:n], grid), call, rounds)
+    print(f"\n{grid}, {planned(grid).n_cells:,} cells", end="", flush=True)
+    report("points", sizes, f"SIZE, 100_000, {grid!r}, 4, False", rounds)
 
 
 def of_cells(most: int, grids: dict[int, str], rounds: int) -> None:
     """Change the number of cells, under 100,000 points."""
-    frame = make(100_000, 10_000)
     by_size = {planned(grid).n_cells: grid for size, grid in grids.items() if size <= most}
-    print("\n" + ", ".join(by_size.values()), end="")
-    call = f"100_000, 10_000, {by_size!r}[SIZE], 4, True"
-    report("cells", list(by_size), lambda n: partial(release, frame, by_size[n], anew=True), call, rounds)
+    print("\n" + ", ".join(by_size.values()), end="", flush=True)
+    report("cells", list(by_size), f"100_000, 10_000, {by_size!r}[SIZE], 4, True", rounds)
 
 
 def of_caps(most: int, rounds: int) -> None:
     """Change the cap: 10,000 subjects with 100 points each."""
     n = min(most, 1_000_000)
-    frame = make(n, n // 100)
-    call = f"{n}, {n // 100}, 'h3:9', SIZE, False"
-    print(f"\n{n:,} points, {n // 100:,} subjects", end="")
-    report("cap", [1, 2, 4, 8, 16, 32, 64], lambda cap: partial(release, frame, cap=cap), call, rounds)
+    print(f"\n{n:,} points, {n // 100:,} subjects", end="", flush=True)
+    report("cap", [1, 2, 4, 8, 16, 32, 64], f"{n}, {n // 100}, 'h3:9', SIZE, False", rounds)
 
 
 def of_subjects(most: int, rounds: int) -> None:
     """Change the number of subjects of 1 M points."""
     n = min(most, 1_000_000)
     sizes = [size for size in (1, 10, 100, 1000, 10_000, 100_000, 1_000_000) if size <= n]
-    frames = {size: make.__wrapped__(n, size) for size in sizes}
-    call = f"{n}, SIZE, 'h3:9', 4, False"
-    print(f"\n{n:,} points", end="")
-    report("subjects", sizes, lambda size: partial(release, frames[size]), call, rounds)
+    print(f"\n{n:,} points", end="", flush=True)
+    report("subjects", sizes, f"{n}, SIZE, 'h3:9', 4, False", rounds)
 
 
 H3_CELLS = {1_000: "h3:7", 5_000: "h3:8", 38_000: "h3:9", 262_000: "h3:10", 1_830_000: "h3:11"}
@@ -167,10 +175,14 @@ def main() -> None:
     parser.add_argument("what", nargs="*", choices=[*known, []], default=[])
     parser.add_argument("--most", type=float, default=1e7)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--keep", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     most = int(given.most)
-    print(f"geodp {geodp.__version__}, best of {given.rounds} rounds")
+    if given.keep:
+        os.environ |= KEEPING
+    how = ", memory kept" if given.keep else ""
+    print(f"geodp {geodp.__version__}, best of {given.rounds} rounds{how}")
     for what in given.what or known:
         if what == "points":
             for grid in ("h3:9", "square:0.002"):
