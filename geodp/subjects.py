@@ -42,7 +42,7 @@ class Subjects:
 
         A collision costs nothing: it makes two subjects' choices alike, not dependent on each other.
         """
-        ids = self.ids[numbers]
+        ids = np.asarray(self.ids[numbers])
         if ids.dtype.kind in "iu" and ids.dtype != np.uint64:
             return _number_digests(ids.astype(np.int64), key)
         numeric = np.array([_fits(value) for value in ids], dtype=bool)

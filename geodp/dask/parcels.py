@@ -10,10 +10,11 @@ contribution occurs. Two reductions make it small, and neither can change the re
   reached by clamping stay, because a row elsewhere may have reached them from inside.
 
 Ids travel in full and are compared in full. A keyed hash only says which worker a subject goes to, so two
-subjects with one hash become neighbours, never one subject.
+subjects with one hash become neighbours, never one subject. Texts lie in one buffer of pyarrow, not in an object
+each: that travels at a tenth of the cost, and is numbered faster.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from geodp.contribution import Pairs, distinct_pairs, runs, within_cap
 from geodp.prf import siphash
 from geodp.queries import Rows
 from geodp.subjects import Subjects, numbered
+from geodp.texts import numbered_texts
 
 __all__ = ["Parcel", "buckets", "canonical", "join", "pack", "reduced", "split"]
 
@@ -38,8 +40,8 @@ class Parcel:
 
     Attributes
     ----------
-    ids : int64 or object array, shape (n_subjects,)
-        The subjects' ids.
+    ids : int64, object or pyarrow's text array, shape (n_subjects,)
+        The subjects' ids, as :func:`canonical` has them.
     subject, key, times : integer arrays, shape (n,)
         Position in ``ids``, public key, and how many rows contribute just this.
     inside : bool array, shape (n,)
@@ -62,8 +64,8 @@ class Parcel:
 
     def __sizeof__(self) -> int:
         arrays = (self.subject, self.key, self.times, self.inside, self.values)
-        of_ids = _OBJECT_BYTES if self.ids.dtype == object else 8
-        return sum(array.nbytes for array in arrays) + of_ids * len(self.ids)
+        of_ids = _OBJECT_BYTES * len(self.ids) if self.ids.dtype == object else self.ids.nbytes
+        return sum(array.nbytes for array in arrays) + of_ids
 
     def rows(self) -> Rows:
         """Return every row again, as a query tallies them."""
@@ -158,14 +160,27 @@ def _subjects(ids: Any) -> Subjects:
 
 def join(parcels: Sequence[Parcel]) -> Parcel:
     """Return the rows of all parcels in one, their subjects matched exactly."""
-    same = all(parcel.ids.dtype == np.int64 for parcel in parcels)
-    every = np.concatenate([parcel.ids if same else parcel.ids.astype(object) for parcel in parcels])
-    numbers, ids = numbered(every)
+    numbers, ids = _matched([parcel.ids for parcel in parcels])
     starts = np.cumsum([0, *(len(parcel.ids) for parcel in parcels)])
     subject = [numbers[first:][parcel.subject] for first, parcel in zip(starts, parcels, strict=False)]
     parts = ("key", "times", "inside", "values")
     key, times, inside, values = (np.concatenate([getattr(p, part) for p in parcels]) for part in parts)
     return Parcel(ids, np.concatenate(subject), key, times, inside, values)
+
+
+def _matched(every: Sequence[Any]) -> tuple[Ints, Any]:
+    """Return the number of each id over several arrays, and the distinct ids."""
+    if all(ids.dtype == np.int64 for ids in every):
+        return numbered(np.concatenate(every))
+    if all(_is_text(ids) for ids in every):
+        texts = pd.concat([pd.Series(ids) for ids in every], ignore_index=True).array
+        found = numbered_texts(texts)
+        if found is not None:
+            # Numbers go by first appearance: each is first seen where it is the highest so far.
+            highest = np.maximum.accumulate(found[0])
+            return found[0], texts.take(np.flatnonzero(np.diff(highest, prepend=-1)))
+    numbers, ids = numbered(np.concatenate([np.asarray(ids, object) for ids in every]))
+    return numbers, canonical(ids)
 
 
 def split(parcel: Parcel, bucket: Ints, n: int) -> list[Parcel]:
@@ -195,12 +210,15 @@ def _taken(parcel: Parcel, subjects: Ints, renumbered: Ints, rows: Ints) -> Parc
     )
 
 
-def canonical(ids: Any) -> NDArray[Any]:
-    """Return ids in one form, whatever the dtype they came in: int64 where all fit, else plain objects."""
+def canonical(ids: Any) -> Any:
+    """Return ids in one form, whatever the dtype they came in: int64 where all fit, text, else plain objects."""
     if ids.dtype.kind in "iu" and (ids.dtype != np.uint64 or not len(ids) or ids.max() < 2**63):
         return np.asarray(ids, np.int64)
+    kind = pd.api.types.infer_dtype(ids, skipna=False) if ids.dtype == object else ""
+    if kind == "string":
+        return _text(ids)
     listed = ids.tolist()
-    if ids.dtype == object and pd.api.types.infer_dtype(ids, skipna=False) == "integer":
+    if kind == "integer":
         listed = [int(value) for value in listed]
         if all(-(2**63) <= value < 2**63 for value in listed):
             return np.array(listed, np.int64)
@@ -209,26 +227,44 @@ def canonical(ids: Any) -> NDArray[Any]:
     return out
 
 
-def buckets(ids: NDArray[Any], secret: bytes) -> Words:
+def _text(ids: Any) -> Any:
+    try:
+        return pd.array(ids, dtype=pd.StringDtype("pyarrow"))
+    except (UnicodeError, ValueError):
+        return ids  # half a surrogate pair is a legal id and no legal UTF-8
+
+
+def _is_text(ids: Any) -> bool:
+    return isinstance(ids.dtype, pd.StringDtype)
+
+
+def buckets(ids: Any, secret: bytes) -> Words:
     """Return a keyed hash of each id, equal for equal ids in whatever array they stand."""
     if ids.dtype == np.int64:
         return siphash(secret, ids.view(np.uint64))
+    if _is_text(ids):
+        return _of_texts(np.asarray(ids, object), secret.hex()[:16])
     number = np.array([type(value) is int and -(2**63) <= value < 2**63 for value in ids], bool)
     words = np.empty(len(ids), np.uint64)
     words[number] = siphash(secret, ids[number].astype(np.int64).view(np.uint64))
-    words[~number] = _of_texts([str(value) for value in ids[~number]], secret.hex()[:16])
+    words[~number] = _of_texts(_strings(map(str, ids[~number])), secret.hex()[:16])
     return words
 
 
-def _of_texts(texts: list[str], key: str) -> Words:
-    values = np.empty(len(texts), object)
-    values[:] = texts
+def _of_texts(texts: NDArray[np.object_], key: str) -> Words:
     try:
-        return pd.util.hash_array(values, hash_key=key, categorize=False)
+        return pd.util.hash_array(texts, hash_key=key, categorize=False)
     except UnicodeError:
-        # Half a surrogate pair is a legal id and no legal UTF-8; escaping keeps ids without one as they are.
-        values[:] = [text.encode("utf-8", "backslashreplace").decode() for text in texts]
-        return pd.util.hash_array(values, hash_key=key, categorize=False)
+        # Escaping keeps ids without half a surrogate pair as they are.
+        escaped = _strings(text.encode("utf-8", "backslashreplace").decode() for text in texts)
+        return pd.util.hash_array(escaped, hash_key=key, categorize=False)
+
+
+def _strings(texts: Iterable[str]) -> NDArray[np.object_]:
+    listed = list(texts)
+    out = np.empty(len(listed), object)
+    out[:] = listed
+    return out
 
 
 def _narrow(numbers: Any) -> Any:

@@ -1,5 +1,6 @@
 """Parcels: whatever way rows travel, what is counted of them in the end is what memory counts."""
 
+import pickle
 import sys
 from types import SimpleNamespace
 
@@ -113,6 +114,7 @@ def test_ids_have_one_form_whatever_their_dtype(column):
 def test_texts_have_one_hash_in_whatever_company():
     alone = buckets(np.array(["é"], object), SECRET)[0]
     assert buckets(np.array([5, "é", "\ud800", 2**80], object), SECRET)[1] == alone
+    assert buckets(canonical(np.array(["a", "é"], object)), SECRET)[1] == alone
     assert buckets(np.array(["é"], object), bytes(16))[0] != alone
 
 
@@ -135,8 +137,67 @@ def test_subjects_of_one_hash_stay_apart(monkeypatch):
 def test_a_parcel_shows_and_logs_no_row():
     parcel = pack(rows_of([("secret", 3, True, 1)], 1), N_KEYS, 1)
     assert repr(parcel) == str(parcel) == "<Parcel>"
-    assert sys.getsizeof(parcel) > 64
     assert repr(sparse([{"count": np.array([41])}])) == "<Totals>"
+
+
+@pytest.mark.parametrize("name", ["{:08d}", "rider \ud800 {}"])
+def test_a_parcel_tells_dask_how_large_it_is(name):
+    ids = np.array([name.format(i) for i in range(1000)], object)
+    parcel = pack(rows_of([(one, 3, True, 1) for one in ids], 1), N_KEYS, 1)
+    assert sys.getsizeof(parcel) >= 1000 * 8 + sum(
+        x.nbytes for x in (parcel.subject, parcel.key, parcel.values)
+    )
+
+
+LONG = "long " * 40
+TEXTS = [
+    ["nan", "NA", "None", "<NA>", "a", "b", "é", "", "a\0b", "a\0", "a\0\0", LONG],
+    ["é", "a\0c", "", LONG, LONG + " ", "b"],
+    ["\ud800", "b", "\udfff", "é"],
+    ["a"],
+    [7, "7", 2**70, "b"],
+]
+
+
+def matched(tables, cut=None):
+    """Return (id, key) of every row of parcels that were joined."""
+    parcels = [pack(rows_of([(one, i, True, 0) for one in table[:cut]], 0), N_KEYS, 1) for i, table in tables]
+    joined = join(parcels)
+    return sorted(
+        ((repr(joined.ids[s]), k) for s, k in zip(joined.subject, joined.key, strict=True)), key=str
+    )
+
+
+@pytest.mark.parametrize("pays", [True, False])
+@pytest.mark.parametrize("cut", [None, 3])
+def test_texts_are_matched_whole_in_whatever_form_they_travel(pays, cut, monkeypatch):
+    if not pays:  # as where hashes collide
+        monkeypatch.setattr("geodp.dask.parcels.numbered_texts", lambda column: None)
+    tables = list(enumerate(TEXTS))
+    for some in ([0, 1], [3, 0, 3], [0, 2], [1, 4], [0, 1, 2, 3, 4]):
+        chosen = [tables[i] for i in some]
+        expected = sorted({(repr(one), i) for i, table in chosen for one in table[:cut]}, key=str)
+        assert sorted(set(matched(chosen, cut)), key=str) == expected
+    for table in TEXTS:
+        parcel = join([pack(rows_of([(one, 0, True, 0) for one in table], 0), N_KEYS, 1)] * 2)
+        assert len(parcel.ids) == len(table)
+        who = subjects(pd.Series(table, dtype=object))
+        numbers = np.arange(len(table))
+        by_id = dict(zip(parcel.ids, parcel.rows().subjects.digests(numbers, SECRET), strict=True))
+        assert [by_id[one] for one in who.ids] == who.digests(numbers, SECRET).tolist()
+
+
+def test_texts_travel_in_one_buffer():
+    ids = np.array([f"{i:08d}" for i in range(4000)], object)
+    parcel = pack(rows_of([(one, 3, True, 0) for one in ids], 0), N_KEYS, 1)
+    pieces = split(parcel, np.arange(4000) % 40, 40)
+    assert all(not isinstance(piece.ids, np.ndarray) for piece in pieces)
+    # Nothing of the whole goes along with a piece.
+    assert sum(len(pickle.dumps(piece, protocol=5)) for piece in pieces) < 2 * len(
+        pickle.dumps(parcel, protocol=5)
+    )
+    sent = pickle.loads(pickle.dumps(pieces[7], protocol=5))
+    assert list(sent.ids) == ids[7::40].tolist()
 
 
 def test_totals_travel_without_zeros_and_add_up_exactly():
