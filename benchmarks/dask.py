@@ -3,10 +3,15 @@
     python benchmarks/dask.py                    1 M points (half a minute)
     python benchmarks/dask.py --points 1e6 1e7   linear? cost per point of both ways, and their ratio
     python benchmarks/dask.py --points 1e8       100 M points in 100 files
+    python benchmarks/dask.py --points 1e7 --points-per-rider 2
+                                                 as many riders in each file as 100 M points have in theirs
 
 Both ways read, place, cap and release the same files (H3 9, cap 4, string ids, one subject for 20 points). In
 memory that is one process; it stops at ``--memory-points``. The cluster's cost is told twice: by the clock, and as
 processor time of both workers together; each has its ratio to memory. ``peak`` is the most that one worker ever held.
+
+More points in files of one size are more riders in each file and fewer rows of each: less falls together before it
+travels, up to where every row does. That is no growth with points; ``--points-per-rider`` tells the two apart.
 """
 
 # ruff: noqa: E402
@@ -35,9 +40,9 @@ SETTING = {"subject": "rider", "cap": 4, "bounds": NYC, "grid": "h3:9"}
 COLUMNS = ["rider", "geometry"]
 
 
-def write_files(folder: Path, points: int, rows_per_file: int) -> None:
+def write_files(folder: Path, points: int, rows_per_file: int, points_per_rider: int) -> None:
     """Write trips around New York, each rider's scattered over all files."""
-    riders = max(1, points // 20)
+    riders = max(1, points // points_per_rider)
     for i, first in enumerate(range(0, points, rows_per_file)):
         n = min(rows_per_file, points - first)
         rng = np.random.default_rng(i)
@@ -82,7 +87,7 @@ def measure(points: int, client: Client, options: argparse.Namespace) -> None:
     """Print one line: cost per million points."""
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
-        write_files(folder, points, options.rows_per_file)
+        write_files(folder, points, options.rows_per_file, options.points_per_rider)
         before = processor_seconds(client)
         clock = on_workers(folder)
         processor = processor_seconds(client) - before
@@ -100,6 +105,7 @@ def main() -> None:
     )
     parser.add_argument("--points", type=float, nargs="+", default=[1e6])
     parser.add_argument("--rows-per-file", type=int, default=1_000_000)
+    parser.add_argument("--points-per-rider", type=int, default=20)
     parser.add_argument("--memory-points", type=float, default=1e7)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory-limit", default="4GB")
@@ -115,7 +121,7 @@ def main() -> None:
         Client(cluster) as client,
         tempfile.TemporaryDirectory() as warm,
     ):
-        write_files(Path(warm), 2000, 1000)
+        write_files(Path(warm), 2000, 1000, 20)
         on_workers(Path(warm))
         in_memory(Path(warm))
         print(
