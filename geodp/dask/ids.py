@@ -149,20 +149,26 @@ def _texts_but(part: Any, subject: str) -> Any:
 
 
 def _read_whole(step: Any, subject: str) -> Any:
-    """Return a frame that was made of tasks, with readers of GeoParquet and Feather that keep whole numbers whole."""
+    """Return a frame that was made of tasks, with dask-geopandas' readers of files keeping whole numbers whole."""
     from dask._task_spec import Task
 
-    tasks = dict(step.operand("layer"))
-    readers = {
-        key: Task(key, _Whole(task.func, subject), *task.args, **task.kwargs)
-        for key, task in tasks.items()
-        if hasattr(getattr(getattr(task, "func", None), "engine", None), "_arrow_table_to_pandas")
-    }
+    tasks, readers = dict(step.operand("layer")), {}
+    for key, task in tasks.items():
+        kind = _reads(getattr(task, "func", None))
+        if kind is not None:
+            readers[key] = Task(key, kind(task.func, subject), *task.args, **task.kwargs)
     return step.substitute_parameters({"layer": {**tasks, **readers}}) if readers else step
 
 
+def _reads(function: Any) -> "type[_Whole] | None":
+    """Return what stands in for a reader; None for any other function."""
+    if hasattr(getattr(function, "engine", None), "_arrow_table_to_pandas"):
+        return _Whole
+    return _WholeOfLayer if type(function).__name__ == "FileFunctionWrapper" else None
+
+
 class _Whole:
-    """A reader of one partition that does not make floats of whole numbers with gaps in one column."""
+    """A reader of one partition of GeoParquet or Feather that makes no floats of whole numbers in one column."""
 
     def __init__(self, read: Any, column: str) -> None:
         self.read, self.column = read, column
@@ -174,6 +180,27 @@ class _Whole:
         read = copy(self.read)
         read.engine = _engine(read.engine, self.column)
         return read(part)
+
+
+class _WholeOfLayer(_Whole):
+    """The same for a part of a file that GDAL reads."""
+
+    def __call__(self, part: Any) -> Any:
+        frame = self.read(part)
+        if self.column in frame.columns and pd.api.types.is_float_dtype(frame.dtypes[self.column]):
+            import pyogrio
+
+            path, first, n = part
+            _, table = pyogrio.read_arrow(
+                path,
+                layer=self.read.layer,
+                columns=[self.column],
+                read_geometry=False,
+                skip_features=first,
+                max_features=n,
+            )
+            frame[self.column] = _whole_numbers(table.column(self.column), frame[self.column])
+        return frame
 
 
 def _engine(engine: Any, column: str) -> Any:

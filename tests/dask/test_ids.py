@@ -194,6 +194,19 @@ def test_one_missing_id_in_a_file_leaves_all_others_as_they_were(tmp_path, after
     assert people(AFTER[after](without)) == people(AFTER[after](with_gap)) == 6
 
 
+@pytest.mark.parametrize("after", AFTER)
+def test_one_missing_id_in_a_layer_leaves_all_others_as_they_were(tmp_path, after):
+    found = []
+    for gaps in (0, 1):
+        ids = [BIG + i for i in range(5)]
+        whole = rows(pd.array([*ids[:3], *[None] * gaps, *ids[3:]], "Int64"))
+        whole.to_file(tmp_path / f"{gaps}.gpkg", engine="pyogrio")
+        ddf = dask_geopandas.read_file(tmp_path / f"{gaps}.gpkg", chunksize=2)
+        assert (computed(ddf.partitions[1]).dtypes["rider"] == "float64") == bool(gaps)
+        found.append(people(AFTER[after](ddf)))
+    assert found == [5, 5]
+
+
 @pytest.mark.parametrize(
     "dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float64"]
 )
