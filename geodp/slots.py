@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from geodp.names import TAKEN_NAMES, check_text
+from geodp.subjects import subjects
 from geodp.wording import brief
 
 __all__ = ["Slots", "slots"]
@@ -187,9 +188,12 @@ def _positions(levels: pd.Index, column: "pd.Series[Any]") -> NDArray[np.int64]:
         return _positions(levels, pd.Series(column.array.to_dense()))
     if _kind(column.dtype) in ("time", "duration") and _kind(levels.dtype) == _kind(column.dtype):
         return _positions_in_time(levels, column)
+    lookup = {value: position for position, value in enumerate(levels)}
+    if _kind(column.dtype) == "text":
+        texts = subjects(column)
+        return np.array([*(_found(lookup, text) for text in texts.ids), -1], dtype=np.int64)[texts.codes]
     if column.dtype != object:
         return levels.get_indexer(pd.Index(column)).astype(np.int64)
-    lookup = {value: position for position, value in enumerate(levels)}
     return np.array([_found(lookup, value) for value in column], dtype=np.int64)
 
 

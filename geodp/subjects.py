@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from geodp.prf import siphash
-from geodp.texts import digests, numbered_texts
+from geodp.texts import digests, numbered_texts, plain_texts
 
 __all__ = ["Subjects", "check_subject_dtype", "each_row", "numbered", "subjects"]
 
@@ -117,7 +117,7 @@ def _of_texts(column: Any) -> Subjects:
     made = numbered_texts(column)
     if made is None:
         codes, ids = pd.factorize(column)
-        made = codes.astype(np.int64), np.asarray(ids, dtype=object)
+        made = codes.astype(np.int64), plain_texts(ids)
     return Subjects(*made)
 
 

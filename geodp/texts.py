@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from geodp.chunks import each, slices
 from geodp.prf import siphash
 
-__all__ = ["digests", "numbered_texts"]
+__all__ = ["digests", "numbered_texts", "plain_texts"]
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -61,7 +61,28 @@ def numbered_texts(column: Any) -> tuple[Ints, NDArray[np.object_]] | None:
     known = _known(pieces, first, n_words)
     if not all(_of_each(lambda piece: piece.agrees(codes, known), pieces)):
         return None
-    return codes, np.asarray(column.take(first), dtype=object)
+    return codes, plain_texts(column.take(first))
+
+
+def plain_texts(column: Any) -> NDArray[np.object_]:
+    """Return Arrow's texts as Python's; bytes that are no UTF-8 become lone surrogates, so that ids stay apart.
+
+    Examples
+    --------
+    >>> plain_texts(pd.array(["rider 1", "rider 2"], dtype="string[pyarrow]")).tolist()
+    ['rider 1', 'rider 2']
+    """
+    import pyarrow as pa
+
+    held = pa.array(column)
+    try:
+        held.validate(full=True)
+        return np.asarray(column, dtype=object)
+    except pa.ArrowInvalid:
+        # What it says quotes the text.
+        pass
+    texts = [one and one.decode("utf-8", "surrogateescape") for one in held.cast(pa.large_binary()).to_pylist()]
+    return np.array(texts, dtype=object)
 
 
 class _Piece:

@@ -1,11 +1,15 @@
 """Who a row belongs to: CASES pg_diffix #25 and its kin."""
 
+import geopandas as gpd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import geodp
+from geodp import testing
 from geodp.subjects import check_subject_dtype, each_row, subjects
 
 KEY = bytes(16)
@@ -165,3 +169,34 @@ def test_sparse_columns_hold_the_same_ids(values):
     sparse = pd.Series(pd.arrays.SparseArray(dense.to_numpy(), fill_value=None))
     check_subject_dtype(sparse.dtype, "rider")
     assert groups(sparse) == groups(dense)
+
+
+def as_arrow(texts, wide, dtype):
+    """Return a column of bytes that Arrow takes for text without looking."""
+    raw = pa.array(texts, pa.large_binary() if wide else pa.binary())
+    kind = pa.large_string() if wide else pa.string()
+    held = pa.chunked_array([pa.Array.from_buffers(kind, len(raw), raw.buffers(), raw.null_count)])
+    if dtype == "arrow":
+        return pd.Series(pd.array(held, dtype=pd.ArrowDtype(kind)))
+    return pd.Series(pd.arrays.ArrowStringArray(held))
+
+
+@pytest.mark.parametrize("dtype", ["arrow", "string"])
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("times", [1, 60])
+def test_bytes_that_are_no_text_are_ids_like_others(times, wide, dtype):
+    """One such row must not stop the release of all; read as text it raises, with the id in the message."""
+    texts = [b"a", b"SECR\xff", b"SECR\xfe", None, b"a", b"SECR\xff"]
+    column = as_arrow([text and text * times for text in texts], wide, dtype)
+    found = subjects(column)
+    assert found.codes.tolist() == [0, 1, 2, -1, 0, 1]
+    assert found.ids.tolist() == ["a" * times, "SECR\udcff" * times, "SECR\udcfe" * times]
+    assert len(set(found.digests(np.arange(3), bytes(16)).tolist())) == 3
+    setting = {"subject": "rider", "bounds": (0, 0, 2, 2), "grid": "h3:2"}
+    frame = gpd.GeoDataFrame(
+        {"rider": column, "kind": column}, geometry=gpd.points_from_xy([1.0] * 6, [1.0] * 6), crs=4326
+    )
+    with testing.noiseless():
+        for by, people in ((None, 3), ({"kind": ["a" * times, "b"]}, 1)):
+            assert geodp.heatmap(frame, 1, cap=1, by=by, **setting)["count"].sum() == people
+            assert geodp.audit(frame, by=by, **setting).subjects == people
