@@ -171,10 +171,13 @@ def _parsed(path: str, **more: Any) -> pd.DataFrame:
             sep=separator,
             dtype=object,
             index_col=False,
+            # While it looks whether a line is blank pandas forgets blanks where its buffer ends: what the next row
+            # is would depend on the lengths of those before. A blank line is a row of empty fields, nobody's.
+            skip_blank_lines=False,
             keep_default_na=False,
             na_values=[""],
             on_bad_lines="skip",
-            encoding="utf-8-sig",
+            encoding="utf-8",
             encoding_errors="surrogateescape",
             **more,
         )

@@ -15,11 +15,16 @@ from typing import Any, BinaryIO
 __all__ = ["single_lines"]
 
 _CHUNK = 1 << 20
+_MARK = b"\xef\xbb\xbf"
+_BLANK = re.compile(rb"\A(?:[ \t]*+[\r\n]++)++(?:[ \t]*+\Z)?|\A[ \t]++\Z")
 
 
 @contextmanager
 def single_lines(path: str, separator: str) -> Iterator[BinaryIO]:
-    """Open a file, packed or not, or what a URL names, as bytes without quotes that are left open at a line's end."""
+    """Open a file, packed or not, or what a URL names, as bytes without quotes that are left open at a line's end.
+
+    They begin with the first line that is not blank, without a byte order mark.
+    """
     from pandas.io.common import get_handle  # type: ignore[import-not-found]
 
     with get_handle(path, "rb", compression="infer", is_text=False) as opened:
@@ -32,6 +37,7 @@ class _Lines(io.RawIOBase):
 
     def __init__(self, source: BinaryIO, separator: bytes) -> None:
         self._source, self._separator, self._ready = source, separator, memoryview(b"")
+        self._begun = False
         line = _line(separator)
         self._whole = re.compile(line)
         self._piece = re.compile(rb"(?:%b(?:\r\n|\n|\r))*+(?:%b)" % (line, line))
@@ -41,11 +47,20 @@ class _Lines(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         if not self._ready:
-            self._ready = memoryview(self._closed(self._source.read(_CHUNK) + self._source.readline()))
+            self._ready = memoryview(self._closed(self._next()))
         part = self._ready[: len(buffer)]
         buffer[: len(part)] = part
         self._ready = self._ready[len(part) :]
         return len(part)
+
+    def _next(self) -> bytes:
+        piece = self._source.read(_CHUNK) + self._source.readline()
+        if not self._begun:
+            piece = piece.removeprefix(_MARK)
+            while piece and not (begun := _BLANK.sub(b"", piece)):
+                piece = self._source.read(_CHUNK) + self._source.readline()
+            self._begun, piece = True, begun if piece else b""
+        return piece
 
     def _closed(self, piece: bytes) -> bytes:
         if b'"' not in piece or self._piece.fullmatch(piece):

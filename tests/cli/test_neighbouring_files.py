@@ -212,7 +212,7 @@ OPEN = [b'"', b',"', b'"h,6,0.5,0.5', b'h,6,0.5,"0.5', b'"h""', b'"h"i,"j', b'",
 def rows(folder, lines, name="a.csv", end=b"\n", head=HEAD):
     """Return what each row of a CSV of these lines says."""
     path = folder / name
-    path.write_bytes(end.join([head, *lines]))
+    path.write_bytes(b"".join(line + end for line in [head, *lines]))
     frame = read_points(str(path), {"rider": "text", "minutes": "number"}, lon="x", lat="y")
     table = frame.assign(x=frame.geometry.x, y=frame.geometry.y).drop(columns="geometry")
     return [tuple(map(repr, row)) for row in table.itertuples(index=False)]
@@ -243,6 +243,43 @@ def test_lines_are_read_alike_whatever_the_others_are(tmp_path_factory, lines, m
         apart = rows(folder, lines) + rows(folder, more)
         assert rows(folder, lines + more) == apart
         assert sorted(rows(folder, more + lines)) == sorted(apart)
+
+
+# What stands where pandas' own buffer may end: blanks, quotes, line ends and what is no text.
+_BUFFER = 262_144
+HARD = [
+    b'  "m,1,2,3',
+    b'\t"m,1,2,3',
+    b"  bob,1,2,3",
+    b" ,1,2,3",
+    b"   ",
+    b"",
+    b'"a""b",1,2,3',
+    b'"a"  ,1, 2,3',
+    b'a, "b,1,2',
+    b"\xc3\xa9\xff,1,2,3",
+]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("line", HARD, ids=repr)
+def test_no_row_depends_on_where_a_buffer_ends(tmp_path, line, end):
+    """A long row puts the end of pandas' buffer on every byte of the line behind it, and of two plain ones."""
+    alone = rows(tmp_path, [line], end=end)
+    behind = [line, b"  bob,1,2,3", b'"w",1,2,3']
+    expected = [*alone, ("'  bob'", "1.0", "2.0", "3.0"), ("'w'", "1.0", "2.0", "3.0")]
+    for into in range(-2, len(line) + 9):
+        pad = _BUFFER - into - len(HEAD) - 2 * len(end) - len(b",1,2,3")
+        assert rows(tmp_path, [b"p" * pad + b",1,2,3", *behind], end=end)[1:] == expected, into
+
+
+@pytest.mark.parametrize(
+    "before", [b"\n", b" \t\n\n", b"\xef\xbb\xbf\r\n \r\n", b"\r \r", b"\xef\xbb\xbf", b"\n" * 3_000_000]
+)
+def test_the_first_line_that_is_not_blank_names_the_columns(tmp_path, before):
+    (tmp_path / "a.csv").write_bytes(before + b"rider,x,y\na,1,2\n")
+    frame = read_points(str(tmp_path / "a.csv"), {"rider": "text"}, lon="x", lat="y")
+    assert frame["rider"].tolist() == ["a"]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz"])
