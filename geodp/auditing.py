@@ -134,7 +134,7 @@ def look(
 def _planned(policy: Policy, query: Query, by: Any) -> Plan:
     """Return a plan that places rows; cells too many to list are numbered, whatever is asked of them."""
     ways = looking(policy, by)
-    if ways.cells == "all":
+    if ways.cells == "all" or isinstance(query, Count):
         return decided_plan(policy, 1, 0, query, by, ways)
     return _asked(decided_plan(policy, 1, 0, Count(), by, ways), query)
 

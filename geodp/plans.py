@@ -27,6 +27,7 @@ from geodp.progress import showing
 from geodp.queries import Count, Layout, Measurement, Quantity, Query
 from geodp.slots import Slots, slots
 from geodp.strategies import (
+    answers,
     check_auto,
     check_phantoms,
     check_ranked,
@@ -184,7 +185,8 @@ class Plan:
     def __post_init__(self) -> None:
         from geodp.reconcile import cost_problem
 
-        problem = cost_problem(self.charge, [measurement.to_dict() for measurement in self.measurements])
+        problem = None if self.measurements else "measures nothing"
+        problem = problem or cost_problem(self.charge, [one.to_dict() for one in self.measurements])
         problem = problem or self._edited()
         if problem is not None:
             raise ValueError(f"a plan is made by geodp.plan and not edited: this one {problem}.")
@@ -195,6 +197,12 @@ class Plan:
         held = tuple(replace(m.quantity, share=Fraction(1)) for m in self.measurements)
         if held != tuple(replace(quantity, share=Fraction(1)) for quantity in bounded):
             return "has noise for another policy or query than its own"
+        if not answers(self.query, self.policy, self.ways):
+            return "has another query than its ways and policy ask for"
+        try:
+            self.query.threshold(self)
+        except (ArithmeticError, ValueError):
+            return "has no threshold"
         return None
 
     @property

@@ -34,7 +34,15 @@ if TYPE_CHECKING:
     from geodp.plans import Plan, Ways
     from geodp.policy import Policy
 
-__all__ = ["check_auto", "check_phantoms", "check_ranked", "leveled", "settled_query", "sparse_hint"]
+__all__ = [
+    "answers",
+    "check_auto",
+    "check_phantoms",
+    "check_ranked",
+    "leveled",
+    "settled_query",
+    "sparse_hint",
+]
 
 _MOST_PHANTOMS = 5_000_000
 
@@ -68,6 +76,17 @@ def settled_query(
         return query
     rescaling = _rescaling(policy, ways)
     return WeightedCount(rescaling) if policy.contribution == "weighted" else Count(rescaling)
+
+
+def answers(query: Query, policy: "Policy", ways: "Ways") -> bool:
+    """Tell whether a count is of the kind that these ways and this policy ask for; other queries have one kind."""
+    if not isinstance(query, Count | LevelsCount | Selected | Sparse | WeightedCount):
+        return True
+    if ways.cells != "all":
+        return isinstance(query, Sparse if ways.cells == "sparse" else Selected)
+    if policy.contribution == "weighted":
+        return isinstance(query, WeightedCount)
+    return isinstance(query, LevelsCount if ways.strategy == "levels" else Count)
 
 
 def leveled(layout: Layout, mechanism: str, std: float) -> LevelsCount:

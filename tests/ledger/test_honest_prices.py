@@ -54,6 +54,41 @@ def test_a_plan_edited_to_count_more_of_a_person_is_refused(edit, mechanism):
         edit(plan)
 
 
+def _ways(**asked):
+    return lambda plan: dataclasses.replace(plan, ways=dataclasses.replace(plan.ways, **asked))
+
+
+@pytest.mark.parametrize("cells", ["all", "sparse", "select"])
+@pytest.mark.parametrize("other", ["all", "sparse", "select"])
+def test_a_plan_is_refused_before_it_is_paid_where_its_ways_are_not_its_querys(cells, other):
+    plan = geodp.plan(1, "1e-6", **SETTING, cells=cells)
+    if cells == other:
+        assert _ways(cells=other)(plan) == plan
+        return
+    with pytest.raises(ValueError, match="not edited"):
+        _ways(cells=other)(plan)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        _edited("contribution", "weighted"),
+        _ways(strategy="levels"),
+        lambda plan: dataclasses.replace(plan, measurements=()),
+        lambda plan: dataclasses.replace(plan, query=geodp.plan(1, **SETTING, cells="sparse").query),
+    ],
+)
+def test_a_plan_whose_parts_do_not_go_together_is_refused(edit):
+    with pytest.raises(ValueError, match="not edited"):
+        edit(geodp.plan(1, "1e-6", **SETTING))
+
+
+def test_a_selection_without_its_delta_is_refused():
+    plan = geodp.plan(1, "1e-6", **SETTING, cells="select")
+    with pytest.raises(ValueError, match="not edited"):
+        dataclasses.replace(plan, delta=Fraction(0))
+
+
 @pytest.mark.parametrize(
     "edit",
     [
