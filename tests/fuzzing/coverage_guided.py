@@ -10,6 +10,7 @@ Each parser runs in a process of its own. An exception that is no refusal ends i
 """
 
 import argparse
+import importlib.util
 import os
 import re
 import subprocess
@@ -55,6 +56,8 @@ def main():
     asked = options.parse_args()
     if asked.here:  # before geodp is imported: atheris has to see that
         fuzz(asked.parser[0], asked.runs, asked.seed, asked.crashes)
+    if importlib.util.find_spec("atheris") is None:
+        sys.exit("atheris is missing: pip install atheris")
     import parsers
 
     names = asked.parser or list(parsers.PARSERS)
