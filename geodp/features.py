@@ -6,7 +6,9 @@ that cannot tell large ids apart. Here nothing about a feature depends on anothe
 """
 
 import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,15 @@ import geopandas as gpd
 import numpy as np
 import pandas as pd
 
+from geodp.brackets import PIECE, apart
+
 __all__ = ["is_geojson", "read_features"]
 
 _WHOLE = (".geojson", ".json")
 _LINES = (".geojsonl", ".geojsons", ".ndjson")
 _DIGITS = 4000  # Python refuses to read longer whole numbers
+_RAW = re.compile("[\udc80-\udcff]")  # what a byte that is not UTF-8 is read as
+_ESCAPED = re.compile(r"\\u[dD][cC][89a-fA-F]")  # what may stand for the same in JSON
 
 
 def is_geojson(path: str) -> bool:
@@ -57,24 +63,66 @@ def read_features(path: str, kinds: Mapping[str, str]) -> gpd.GeoDataFrame:
 
 
 def _parsed(path: str) -> tuple[list[Any], str]:
-    text = Path(path).read_text(encoding="utf-8-sig")
+    text, clean = _text(Path(path).read_bytes().removeprefix(b"\xef\xbb\xbf"))
     if Path(path).name.lower().endswith(_LINES):
         # No splitlines: what Unicode calls the end of a line may stand in a text of JSON.
-        return [_line(line) for line in text.split("\n") if line.strip("\x1e \t")], "EPSG:4326"
-    document = json.loads(text, parse_int=_whole)
+        lines = [line.strip("\x1e \t") for line in text.split("\n") if line.strip("\x1e \t")]
+        return list(map(_plain if clean and not _ESCAPED.search(text) else _line, lines)), "EPSG:4326"
+    document, pieces = None, None
+    if clean:
+        with suppress(RecursionError):
+            document = json.loads(text, parse_int=_whole)
+    if document is None:
+        rest, pieces = apart(text)
+        document = json.loads(rest, parse_int=_whole)
     if document["type"] == "Feature":
         return [document], "EPSG:4326"
     if document["type"] != "FeatureCollection":
         raise ValueError("neither a FeatureCollection nor a Feature")
-    return list(document["features"]), _crs(document)
+    features = list(document["features"])
+    if pieces is None:
+        return list(map(_unmixed, features) if _ESCAPED.search(text) else features), _crs(document)
+    # No deeper in the stack than above, where two brackets are around it: what is read of a feature must not depend
+    # on which way was taken.
+    return [_line(pieces[each[PIECE]]) if isinstance(each, dict) else None for each in features], _crs(
+        document
+    )
+
+
+def _text(encoded: bytes) -> tuple[str, bool]:
+    """Return a text, bytes that are not UTF-8 as the CSV reader has them, and whether there are none."""
+    try:
+        return encoded.decode(), True
+    except UnicodeDecodeError:
+        return encoded.decode(errors="surrogateescape"), False
+
+
+def _plain(text: str) -> Any:
+    """Return what one line of UTF-8 holds; a broken one is a feature without anything."""
+    try:
+        return json.loads(text, parse_int=_whole)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _line(text: str) -> Any:
-    """Return what one line holds; a broken one is a feature without anything."""
+    """Return what one line of any bytes and escapes holds, parsed no deeper in the stack than a plain one."""
+    raw = not text.isascii() and _RAW.search(text) is not None
+    escaped = _ESCAPED.search(text) is not None
     try:
-        return json.loads(text.strip("\x1e \t"), parse_int=_whole)
+        found = None if raw and escaped else json.loads(text, parse_int=_whole)
     except (ValueError, RecursionError):
         return None
+    return _unmixed(found) if escaped else found
+
+
+def _unmixed(feature: Any) -> Any:
+    """Take away texts whose escapes stand for what other bytes are read as: two ids would become one."""
+    properties = _part(feature, "properties")
+    for name, value in properties.items():
+        if isinstance(value, str) and _RAW.search(value):
+            properties[name] = None
+    return feature
 
 
 def _crs(document: Mapping[str, Any]) -> str:

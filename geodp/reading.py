@@ -10,6 +10,7 @@ which declares nothing, is read feature by feature, CSV line by line, and a form
 rows is refused.
 """
 
+import io
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ import pandas as pd
 
 from geodp.errors import GeoDPError
 from geodp.features import is_geojson, read_features
+from geodp.fileparts import columns_of, dataset_of, is_moment, is_plain, points_of, sound_streams, table_of
 from geodp.silence import quiet
 from geodp.textlines import single_lines
 from geodp.wording import brief
@@ -202,22 +204,36 @@ def _read_table(path: str, kinds: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _read_parquet(path: str, columns: Mapping[str, str]) -> gpd.GeoDataFrame:
-    geometry = guarded(path, lambda: _geo(_dataset(path).schema).get("primary_column"))
+    geometry = guarded(path, lambda: _geo(dataset_of(path).schema).get("primary_column"))
     if geometry is None:
         raise BadInput(f"{path}: this Parquet has no geometry. Name its coordinates with --lon and --lat.")
     _check_parquet(path, columns, geometry)
+    head = guarded(path, lambda: _head(dataset_of(path).schema, geometry))
 
     def work() -> gpd.GeoDataFrame:
-        points = gpd.read_parquet(path, columns=[geometry]).geometry
-        return gpd.GeoDataFrame(_columns(path, list(columns)), geometry=points.array, crs=points.crs)
+        if _encoding(dataset_of(path).schema, geometry) == "point":
+            points = gpd.read_parquet(path, columns=[geometry]).geometry.array
+            return gpd.GeoDataFrame(_columns(path, list(columns)), geometry=points, crs=head.crs)
+        table = table_of(path, list({**columns, geometry: ""}))
+        places = points_of(table.column(geometry))
+        return gpd.GeoDataFrame(columns_of(table, list(columns)), geometry=places, crs=head.crs)
 
+    if guarded(path, lambda: _encoding(dataset_of(path).schema, geometry)) not in ("WKB", "point"):
+        raise BadInput(f"{path}: its geometries are declared to be no points.")
     return guarded(path, work)
 
 
-def _dataset(path: str) -> Any:
-    import pyarrow.dataset
+def _encoding(schema: Any, geometry: str) -> str:
+    return str(_geo(schema)["columns"][geometry]["encoding"])
 
-    return pyarrow.dataset.dataset(path, format="parquet")
+
+def _head(schema: Any, geometry: str) -> gpd.GeoDataFrame:
+    """Return what geopandas makes of a file of this schema without rows, for its CRS."""
+    import pyarrow.parquet
+
+    empty = io.BytesIO()
+    pyarrow.parquet.write_table(schema.empty_table(), empty)
+    return gpd.read_parquet(empty, columns=[geometry])
 
 
 def _geo(schema: Any) -> dict[str, Any]:
@@ -238,13 +254,19 @@ def _check_parquet(path: str, columns: Mapping[str, str], geometry: str | None =
         return [[kind.removeprefix("large_") for kind in types], place.get("crs", ""), place.get("encoding")]
 
     def odd() -> str | None:
-        files = list(_dataset(path).get_fragments())
+        files = list(dataset_of(path).get_fragments())
         kinds = [facts(file.physical_schema) for file in files]
         return next(
             (str(file.path) for file, kind in zip(files, kinds, strict=True) if kind != kinds[0]), None
         )
 
-    _require(path, columns, guarded(path, lambda: list(_dataset(path).schema.names)))
+    _require(path, columns, guarded(path, lambda: list(dataset_of(path).schema.names)))
+    types = guarded(path, lambda: {name: dataset_of(path).schema.field(name).type for name in columns})
+    for name, kind in types.items():
+        if not is_plain(kind) and not is_moment(kind):
+            raise BadInput(
+                f"{path}: column {brief(name)} is of type {kind}; texts, numbers, booleans and timestamps can be read."
+            )
     found = guarded(path, odd)
     if found is not None:
         raise BadInput(
@@ -253,27 +275,7 @@ def _check_parquet(path: str, columns: Mapping[str, str], geometry: str | None =
 
 
 def _columns(path: str, names: list[str]) -> pd.DataFrame:
-    """Return columns of Parquet in the dtypes of its schema, whichever values are missing."""
-    table = _dataset(path).to_table(columns=names)
-    frame: pd.DataFrame = table.to_pandas(types_mapper=_nullable().get, ignore_metadata=True)
-    return frame
-
-
-def _nullable() -> dict[Any, Any]:
-    """Return the dtypes that keep whole numbers and booleans as they are where some are missing."""
-    import pyarrow
-
-    return {
-        pyarrow.bool_(): pd.BooleanDtype(),
-        pyarrow.int8(): pd.Int8Dtype(),
-        pyarrow.int16(): pd.Int16Dtype(),
-        pyarrow.int32(): pd.Int32Dtype(),
-        pyarrow.int64(): pd.Int64Dtype(),
-        pyarrow.uint8(): pd.UInt8Dtype(),
-        pyarrow.uint16(): pd.UInt16Dtype(),
-        pyarrow.uint32(): pd.UInt32Dtype(),
-        pyarrow.uint64(): pd.UInt64Dtype(),
-    }
+    return columns_of(table_of(path, names), names)
 
 
 def _read_layer(path: str, columns: Mapping[str, str], layer: str | None) -> gpd.GeoDataFrame:
@@ -286,20 +288,35 @@ def _read_layer(path: str, columns: Mapping[str, str], layer: str | None) -> gpd
             "one row could change how another is read. Write GeoPackage, FlatGeobuf, GeoParquet, GeoJSON or CSV."
         )
     _require(path, columns, list(facts["fields"]))
-    frame = guarded(
+    _refuse_moments(
         path,
-        lambda: gpd.read_file(
-            path,
-            engine="pyogrio",
-            columns=list(columns),
-            use_arrow=True,
-            arrow_to_pandas_kwargs={"types_mapper": _nullable().get},
-            **_layer(layer),
-        ),
+        [
+            name
+            for name, kind in zip(facts["fields"], facts["dtypes"], strict=True)
+            if name in columns and str(kind).startswith("datetime")
+        ],
     )
-    if not isinstance(frame, gpd.GeoDataFrame):
+    with sound_streams():
+        about, table = guarded(path, lambda: pyogrio.read_arrow(path, columns=list(columns), **_layer(layer)))
+    if about["geometry_type"] is None:
         raise BadInput(f"{path}: this file has no geometry.")
-    return frame
+    # Besides moments these are clock times, lists and bytes.
+    _refuse_moments(path, [name for name in columns if not is_plain(table.schema.field(name).type)])
+
+    def work() -> gpd.GeoDataFrame:
+        places = points_of(table.column(table.num_columns - 1))
+        return gpd.GeoDataFrame(columns_of(table, list(columns)), geometry=places, crs=about["crs"])
+
+    return guarded(path, work)
+
+
+def _refuse_moments(path: str, names: list[str]) -> None:
+    """Raise where GDAL would look at all rows to say what a column is: its time zone, or that it is text."""
+    for name in names:
+        raise BadInput(
+            f"{path}: column {brief(name)} holds dates, times, lists or bytes, whose type depends on the rows in this "
+            "format. Write it as a column of text or of numbers, or write GeoParquet."
+        )
 
 
 def _layer(layer: str | None) -> dict[str, Any]:

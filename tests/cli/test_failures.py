@@ -7,6 +7,7 @@ from pathlib import Path
 
 import geopandas as gpd
 import pandas as pd
+import pyogrio
 import pytest
 import shapely
 from commands import ASKED, NYC, WHERE, WHO
@@ -127,8 +128,8 @@ def test_values_of_rows_are_in_no_message(run, folder, trips, monkeypatch):
         print_to = pd.errors.ParserError("could not convert 'r07' at -73.99")
         raise print_to
 
-    for name in ("read_parquet", "read_file"):
-        monkeypatch.setattr(gpd, name, talkative)
+    monkeypatch.setattr(gpd, "read_parquet", talkative)
+    monkeypatch.setattr(pyogrio, "read_arrow", talkative)
     monkeypatch.setattr(pd, "read_csv", talkative)
     for file, more in (
         ("trips.parquet", []),
