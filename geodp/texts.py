@@ -81,7 +81,9 @@ def plain_texts(column: Any) -> NDArray[np.object_]:
     except pa.ArrowInvalid:
         # What it says quotes the text.
         pass
-    texts = [one and one.decode("utf-8", "surrogateescape") for one in held.cast(pa.large_binary()).to_pylist()]
+    texts = [
+        one and one.decode("utf-8", "surrogateescape") for one in held.cast(pa.large_binary()).to_pylist()
+    ]
     return np.array(texts, dtype=object)
 
 
