@@ -6,6 +6,7 @@ import geopandas as gpd
 
 from geodp.plans import Plan, Ways, make_plan
 from geodp.policy import EachRow, Policy
+from geodp.progress import showing
 from geodp.queries import Centroid, Count, Mean, Query, Sum
 
 if TYPE_CHECKING:
@@ -179,30 +180,31 @@ def heatmap(
     >>> heat.index.name, heat["noisy_count"].dtype
     ('h3_05', dtype('int64'))
     """
-    chosen = plan(
-        eps,
-        delta,
-        query=Count(),
-        subject=subject,
-        cap=cap,
-        rows_per_cell=rows_per_cell,
-        contribution=contribution,
-        neighboring=neighboring,
-        population=population,
-        bounds=bounds,
-        outside=outside,
-        grid=grid,
-        by=by,
-        estimator=estimator,
-        rescale=rescale,
-        return_geometry=return_geometry,
-        mechanism=mechanism,
-        criterion=criterion,
-        strategy=strategy,
-        cells=cells,
-        threshold=threshold,
-        phantoms=phantoms,
-    )
+    with showing(progress):
+        chosen = plan(
+            eps,
+            delta,
+            query=Count(),
+            subject=subject,
+            cap=cap,
+            rows_per_cell=rows_per_cell,
+            contribution=contribution,
+            neighboring=neighboring,
+            population=population,
+            bounds=bounds,
+            outside=outside,
+            grid=grid,
+            by=by,
+            estimator=estimator,
+            rescale=rescale,
+            return_geometry=return_geometry,
+            mechanism=mechanism,
+            criterion=criterion,
+            strategy=strategy,
+            cells=cells,
+            threshold=threshold,
+            phantoms=phantoms,
+        )
     return chosen.release(gdf, ledger=ledger, label=label, retry=retry, reason=reason, progress=progress)
 
 

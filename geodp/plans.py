@@ -392,16 +392,17 @@ def decided_plan(
     query: Query,
     by: object,
     ways: Ways,
-    share: Fraction = Fraction(1),
+    share: Fraction | None = None,
 ) -> Plan:
     """Return the plan without any warning; ``share`` is its part of a budget that several plans spend."""
+    alone, share = share is None, share or Fraction(1)
     budget = eps if isinstance(eps, Budget) else None
     asked_eps, asked_delta = asked_budget(eps, delta)
     _check_delta(asked_delta, policy.population)
     query = settled_query(query, policy, ways, asked_delta, budget)
     settled, default_grid = _settle(policy, query)
     levels = slots(by)
-    check_size(settled, query, len(levels), ways)
+    check_size(settled, query, len(levels), ways, alone=alone)
     layout = _layout(settled, levels, ways)
     choice = _choose(layout, query, asked_eps, asked_delta, ways, budget, share)
     if ways.strategy == "levels":
@@ -455,8 +456,11 @@ def _settle(policy: Policy, query: Query) -> tuple[Policy, bool]:
     return replace(policy, bounds=box, grid=grid or finest_h3(box)), grid is None
 
 
-def check_size(policy: Policy, query: Query, n_slots: int, ways: Ways) -> None:
-    """Refuse more cells than can be listed, or numbered where only some are released."""
+def check_size(policy: Policy, query: Query, n_slots: int, ways: Ways, *, alone: bool = True) -> None:
+    """Refuse more cells than can be listed, or numbered where only some are released.
+
+    One of several views is not alone, and has all its cells.
+    """
     policy, _ = _settle(policy, query)
     box: Box = policy.bounds or WORLD
     if ways.cells != "all":
@@ -470,7 +474,7 @@ def check_size(policy: Policy, query: Query, n_slots: int, ways: Ways) -> None:
     fits = policy.grid.fitting(box, MAX_CELLS // n_slots)
     if fits is not None:
         message += f' "{fits.name}" fits (about {_about(fits.estimate(box) * n_slots)}).'
-    message += sparse_hint(query, policy, ways)
+    message += sparse_hint(query, policy, ways, n_slots) if alone else ""
     raise ValueError(message)
 
 

@@ -18,8 +18,9 @@ other views. Sparse and selected cells are numbered, which H3 cells and squares 
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from geodp.bounds import WORLD
 from geodp.estimators import budget_shares
-from geodp.grids.ranked import rankable
+from geodp.grids.ranked import rankable, ranked
 from geodp.mechanisms.hits import MOST_PLACES
 from geodp.queries import Count, Layout, Query
 from geodp.queries.levels import LevelsCount
@@ -31,6 +32,7 @@ from geodp.queries.weighted import WeightedCount
 
 if TYPE_CHECKING:
     from geodp.accounting import Budget
+    from geodp.grids import Grid
     from geodp.plans import Plan, Ways
     from geodp.policy import Policy
 
@@ -126,15 +128,21 @@ def check_auto(ways: "Ways") -> None:
         )
 
 
-def sparse_hint(query: Query, policy: "Policy", ways: "Ways") -> str:
+def sparse_hint(query: Query, policy: "Policy", ways: "Ways", n_slots: int = 1) -> str:
     """Return the way out of a domain that is too large to list, where it has one."""
     simple = isinstance(query, Count) and not ways.rescale and ways.strategy == "flat"
     grid = rankable(policy.grid, policy.bounds) if simple and policy.contribution == "sample" else None
-    if grid is None:
+    if grid is None or _least(grid, policy) * n_slots > MOST_PLACES:
         return ""
     kept = "it" if grid == policy.grid else f'"{grid.name}"'
     cap = " and a number as cap (geodp.choose_cap)" if policy.cap == "auto" else ""
     return f' Or keep {kept} with cells="sparse"{cap}.'
+
+
+def _least(grid: "Grid", policy: "Policy") -> int:
+    """Return how many cells are numbered; those of squares in metres about, as their border takes a while."""
+    box = policy.bounds or WORLD
+    return grid.estimate(box) if getattr(grid, "crs", None) is not None else ranked(grid, box).n_cells
 
 
 def _check_unlisted(policy: "Policy", ways: "Ways") -> None:

@@ -9,6 +9,7 @@ from geodp.grids import grid as parse_grid
 from geodp.plans import Plan, Ways, make_plan
 from geodp.points import check_points
 from geodp.policy import Policy
+from geodp.progress import showing
 from geodp.queries import Centroid, Count, Mean, Query, Sum
 from geodp.release import check_subject
 from geodp.sources import schema
@@ -126,21 +127,22 @@ class View:
         return_geometry: bool = True,
     ) -> gpd.GeoDataFrame:
         """Count people per cell with differential privacy; see :func:`geodp.heatmap`."""
-        chosen = self.plan(
-            eps,
-            delta,
-            by=by,
-            grid=grid,
-            mechanism=mechanism,
-            criterion=criterion,
-            estimator=estimator,
-            rescale=rescale,
-            strategy=strategy,
-            cells=cells,
-            threshold=threshold,
-            phantoms=phantoms,
-            return_geometry=return_geometry,
-        )
+        with showing(progress):
+            chosen = self.plan(
+                eps,
+                delta,
+                by=by,
+                grid=grid,
+                mechanism=mechanism,
+                criterion=criterion,
+                estimator=estimator,
+                rescale=rescale,
+                strategy=strategy,
+                cells=cells,
+                threshold=threshold,
+                phantoms=phantoms,
+                return_geometry=return_geometry,
+            )
         return self._release(chosen, label, retry, reason, progress)
 
     def sum(

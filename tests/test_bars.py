@@ -10,7 +10,7 @@ import pytest
 
 import geodp
 from geodp import chunks, progress, release
-from geodp.grids import h3
+from geodp.grids import h3, sheets
 
 NYC = (-74.3, 40.4, -73.6, 41.0)
 WHO = {"subject": "rider", "bounds": NYC, "grid": "h3:7"}
@@ -68,6 +68,26 @@ def test_progress_false_silences_them(trips, capsys, call):
     assert capsys.readouterr().err == ""
     with pytest.raises(TypeError, match="progress must be True or False"):
         CALLS[call](trips, progress=None)
+
+
+METRES = {"subject": "rider", "cap": 2, "bounds": NYC, "grid": "square:500@32618"}
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda gdf, **bars: geodp.heatmap(gdf, 1, **METRES, cells="sparse", **bars),
+        lambda gdf, **bars: gdf.dp.heatmap(1, **METRES, cells="sparse", **bars),
+        lambda gdf, **bars: gdf.dp(**METRES).heatmap(1, cells="sparse", **bars),
+    ],
+)
+@pytest.mark.parametrize("shown", [True, False])
+def test_the_bar_of_a_plan_is_the_release_s(trips, capsys, monkeypatch, call, shown):
+    sheets.ranked_projected.cache_clear()
+    monkeypatch.setattr(sheets, "slices", lambda n: chunks.slices(n, 100))
+    call(trips, progress=shown)
+    assert ("checking outlines" in capsys.readouterr().err) == shown
 
 
 @pytest.mark.usefixtures("at_once")

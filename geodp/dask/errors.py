@@ -50,7 +50,9 @@ def error_of(failed: Failed, files: Mapping[int, str]) -> GeoDPError:
     """Return the error that says what failed; ``files`` names the file of a partition where that is known."""
     number = failed.partition
     if number is None:
-        return GeoDPError(f"{_OF_CLUSTER[failed.code]}. Nothing was released or spent.")
+        return GeoDPError(
+            f"{_OF_CLUSTER.get(failed.code, _OF_CLUSTER['tallying'])}. Nothing was released or spent."
+        )
     where = f"partition {number}" + (f" ({files[number]})" if number in files else "")
     what = _OF_PARTITION[failed.code].format(number=number)
     return PartitionError(f"{where} {what}. Nothing was released or spent.", number)

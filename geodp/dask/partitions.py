@@ -42,7 +42,9 @@ class Partitions(Partitioned):
     @property
     def schema(self) -> gpd.GeoDataFrame:
         """The empty frame that dask keeps of the columns and dtypes."""
-        meta = self._frame._meta
+        meta = self._frame._meta.copy()
+        # dask-geopandas keeps outlines of partitions there, which pandas cannot compare.
+        meta.attrs = {}
         unknown = [name for name, dtype in meta.dtypes.items() if _is_unknown(dtype)]
         return meta.astype(dict.fromkeys(unknown, object)) if unknown else meta
 
@@ -60,7 +62,8 @@ class Partitions(Partitioned):
         from dask.base import get_scheduler
 
         frame = self._needed(plan)
-        job = Job(plan, counters, secret, _sampled(counters), self._frame._meta.crs)
+        meta = self._frame._meta
+        job = Job(plan, counters, secret, _sampled(counters), meta.crs, meta.active_geometry_name)
         try:
             partitions, upstream = _partitions(frame, files)
             work = plan_work(job, partitions, upstream)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 
 from geodp.dask.parcels import Parcel, buckets, join, pack, reduced, split
 from geodp.dask.totals import Totals, plus, sparse
@@ -71,13 +72,22 @@ class Job:
         The most keys of one subject that any counter looks at; ``None`` where some counter looks at all.
     crs : Any
         The CRS that every partition must have.
+    geometry : str, optional
+        The column of points.
     """
 
-    __slots__ = ("cap", "counters", "crs", "plan", "secret")
+    __slots__ = ("cap", "counters", "crs", "geometry", "plan", "secret")
 
     def __init__(
-        self, plan: "Plan", counters: "Sequence[Counter]", secret: bytes, cap: int | None, crs: Any
+        self,
+        plan: "Plan",
+        counters: "Sequence[Counter]",
+        secret: bytes,
+        cap: int | None,
+        crs: Any,
+        geometry: str | None = None,
     ) -> None:
+        self.geometry = geometry
         self.plan, self.counters, self.secret, self.cap, self.crs = plan, tuple(counters), secret, cap, crs
 
     def __repr__(self) -> str:
@@ -148,14 +158,13 @@ def locate(job: Job, partition: Any, number: int) -> Parcel | Failed:
     frame = _read(partition)
     if isinstance(frame, str):
         return Failed(frame, number)
-    if not isinstance(frame, gpd.GeoDataFrame) or frame.active_geometry_name is None:
-        return Failed("geometry", number)
-    if frame.crs is None:
-        return Failed("no crs", number)
-    if not frame.crs.equals(job.crs, ignore_axis_order=True):
-        return Failed("crs", number)
-    if not _fits(job, frame):
-        return Failed("schema", number)
+    try:
+        frame = _as_points(job, frame)
+        problem = _problem(job, frame)
+    except Exception:
+        problem = "geometry"
+    if problem is not None:
+        return Failed(problem, number)
     try:
         policy = job.plan.policy
         rows = place(job.plan, frame)
@@ -164,6 +173,25 @@ def locate(job: Job, partition: Any, number: int) -> Parcel | Failed:
         return Failed("memory", number)
     except Exception:
         return Failed("placing", number)
+
+
+def _as_points(job: Job, frame: Any) -> Any:
+    """Return the frame as one of points again: a shuffle on disk gives back plain frames of the same columns."""
+    if isinstance(frame, gpd.GeoDataFrame) or not isinstance(frame, pd.DataFrame):
+        return frame
+    held = isinstance(frame.dtypes.get(job.geometry), gpd.array.GeometryDtype)
+    return gpd.GeoDataFrame(frame, geometry=job.geometry) if held else frame
+
+
+def _problem(job: Job, frame: Any) -> str | None:
+    """Return the code of what is wrong with a partition's schema."""
+    if not isinstance(frame, gpd.GeoDataFrame) or frame.active_geometry_name is None:
+        return "geometry"
+    if frame.crs is None:
+        return "no crs"
+    if not frame.crs.equals(job.crs, ignore_axis_order=True):
+        return "crs"
+    return None if _fits(job, frame) else "schema"
 
 
 def _read(partition: Any) -> Any:

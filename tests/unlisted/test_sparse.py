@@ -360,6 +360,13 @@ def test_a_domain_too_large_points_to_sparse_cells():
     with pytest.raises(ValueError, match="more than 5,000,000") as caught:
         geodp.plan(1, **setting, grid="h3:12", contribution="weighted")
     assert "sparse" not in str(caught.value)
+    with pytest.raises(ValueError, match="more than 5,000,000") as caught:
+        geodp.plan_together({"fine": {"grid": "h3:12"}}, 1, **setting)
+    with pytest.raises(ValueError, match="more than 5,000,000") as too_many:
+        geodp.plan(1, **{**setting, "bounds": (-120, 30, -70, 45)}, grid=geodp.Square("1e-7"))
+    with pytest.raises(ValueError, match="can be numbered"):
+        geodp.plan(1, **{**setting, "bounds": (-120, 30, -70, 45)}, grid=geodp.Square("1e-7"), cells="sparse")
+    assert "sparse" not in str(too_many.value)
 
 
 # The map ---------------------------------------------------------------------------------------------------
